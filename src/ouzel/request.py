@@ -1,0 +1,44 @@
+"""One request for speech, as a value: what the CLI, the Python API and a server all build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """Fields follow vLLM-Omni's request (contract 8.2); None means "the bundle's or deploy file's default".
+
+    speaker_embedding: float32 (hidden,), Base x-vector mode. ref_codes: int64 (R, groups) with ref_text, Base ICL mode.
+    non_streaming_mode is about the prompt layout (contract 4.5), not about audio streaming.
+    """
+
+    text: str
+    voice: str | None = None
+    language: str | None = None
+    instructions: str | None = None
+    task_type: str | None = None
+    speaker_embedding: NDArray[np.float32] | None = None
+    ref_codes: NDArray[np.int64] | None = None
+    ref_text: str | None = None
+    non_streaming_mode: bool | None = None
+    seed: int | None = None
+    greedy: bool = False
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    max_new_tokens: int | None = None
+    initial_codec_chunk_frames: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceInfo:
+    """A voice that a bundle offers; `language` names its dialect or main language where the checkpoint says so."""
+
+    name: str
+    language: str | None = None
+    description: str = ""
+    licence: str = ""
