@@ -1,0 +1,1 @@
+"""Qwen3-TTS-class speech, streamed on the device itself."""
