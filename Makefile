@@ -1,0 +1,68 @@
+# make say   a sentence into hello.wav        make test   all tests
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
+TEXT   ?= Hello from the edge.
+DEMO   := build/demo
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: say test lint format bench soak oracle runtime-size clean help
+
+help:
+	@echo 'make say [TEXT="..."]   speak a sentence into hello.wav'
+	@echo 'make test               set up and run every test'
+	@echo 'make lint | format      ruff and mypy (strict) | reformat'
+	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 3 GB of disk)'
+	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks'
+	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
+	@echo 'make runtime-size       install the runtime alone into a fresh venv and print its size'
+	@echo 'make clean              remove what the other targets made'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch is a conversion and test dependency only: `pip install ouzel` alone never needs it.
+$(VENV)/.convert: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[convert]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[convert,test]'
+	@touch $@ $(VENV)/.convert
+
+$(DEMO)/manifest.json: | $(VENV)/.convert
+	@echo 'Making the demo bundle: random weights, so that what it speaks is noise, not words.'
+	$(BIN)/python -m ouzel.models.qwen3_tts.random_checkpoint build/demo-checkpoint --size nano --type custom_voice --seed 0
+	$(BIN)/ouzel convert build/demo-checkpoint $(DEMO) --weights fp32 --force
+
+say: $(VENV)/.convert $(DEMO)/manifest.json
+	$(BIN)/ouzel say "$(TEXT)" -m $(DEMO) -o hello.wav --seed 7 --stats
+	@echo 'hello.wav: spoken by a tiny random-weight bundle (no trained voice is bundled yet): expect babble.'
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix src tests tools
+	$(BIN)/ruff format src tests tools
+
+bench: $(VENV)/.test
+	$(BIN)/python -m ouzel.bench
+
+soak: $(VENV)/.convert $(DEMO)/manifest.json
+	$(BIN)/python -m ouzel.bench.soak $(DEMO)
+
+oracle:
+	tools/oracle/regenerate.sh
+
+runtime-size:
+	tools/runtime_size.sh
+
+clean:
+	rm -rf build dist hello.wav .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis
