@@ -1,1 +1,15 @@
-"""ouzel."""
+"""Inference runtimes: one folder each, known to the rest only through `base` and the registry."""
+
+from ouzel.runtimes.base import Progress, Runtime, RuntimeStatus, StageOptions
+from ouzel.runtimes.registry import get_runtime, register_runtime, runtimes, unregister_runtime
+
+__all__ = [
+    "Progress",
+    "Runtime",
+    "RuntimeStatus",
+    "StageOptions",
+    "get_runtime",
+    "register_runtime",
+    "runtimes",
+    "unregister_runtime",
+]

@@ -1,0 +1,86 @@
+"""What a model family offers: how to read its checkpoint, how to turn a request into talker rows, which networks to convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ouzel.adapters import PromptRows
+from ouzel.request import SpeechRequest, VoiceInfo
+
+if TYPE_CHECKING:
+    from ouzel.bundle import Bundle, BundleWriter
+    from ouzel.pipeline.topology import PipelineConfig
+
+Progress = Callable[[str, float], None]
+"""Called with (label of the running step, fraction 0..1 of the whole work)."""
+
+
+class Networks(Protocol):
+    """The three torch modules of a checkpoint, with explicit state tensors; used only to convert.
+
+    Each module has a `.spec`: its dimensions as plain JSON values. torch is typed as Any so that reading this needs no torch.
+    """
+
+    @property
+    def talker(self) -> Any: ...
+    @property
+    def predictor(self) -> Any: ...
+    @property
+    def decoder(self) -> Any: ...
+
+
+@runtime_checkable
+class Frontend(Protocol):
+    """Requests in, talker rows out; made from a bundle, numpy only."""
+
+    @property
+    def task(self) -> str:
+        """What the checkpoint was trained for: "CustomVoice", "VoiceDesign" or "Base"."""
+
+    @property
+    def voices(self) -> Sequence[VoiceInfo]: ...
+    @property
+    def languages(self) -> Sequence[str]: ...
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def groups(self) -> int: ...
+    @property
+    def sample_rate(self) -> int: ...
+
+    def count_tokens(self, text: str) -> int:
+        """Token ids of the spoken text alone, without the chat template."""
+
+    def resolve(self, request: SpeechRequest) -> SpeechRequest:
+        """The request with defaults filled in. Raises UsageError for a voice, language or task that this bundle lacks."""
+
+    def rows(self, request: SpeechRequest, text: str) -> PromptRows:
+        """Talker input of one segment `text` of a resolved request (contract 4.4)."""
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A model family, e.g. qwen3_tts: one object a family, found by name (`ouzel.models.registry`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def pipeline(self) -> PipelineConfig:
+        """Stages and their processors (contract 2.1)."""
+
+    def recognises(self, config: Mapping[str, Any]) -> bool:
+        """Whether a checkpoint's parsed config.json is of this family."""
+
+    def read_checkpoint(self, path: Path) -> Any:
+        """The checkpoint in Hugging Face layout at `path`. Raises CheckpointError."""
+
+    def write_frontend(self, checkpoint: Any, writer: BundleWriter, weights: str, progress: Progress) -> None:
+        """Write config, tokenizer and embedding tables into the bundle being made."""
+
+    def networks(self, checkpoint: Any) -> Networks:
+        """torch modules with the checkpoint's weights; needs the `convert` extra."""
+
+    def frontend(self, bundle: Bundle) -> Frontend:
+        """The front end that a finished bundle describes."""

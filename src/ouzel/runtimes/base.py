@@ -1,0 +1,57 @@
+"""What a runtime offers: the two talker networks, the decoder, and the conversion that makes their artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ouzel.adapters import DecoderAdapter, PredictorCore, TalkerCore
+
+if TYPE_CHECKING:
+    from ouzel.bundle import Artifact, Bundle, BundleWriter
+
+Progress = Callable[[str, float], None]
+"""Called with (label of the running step, fraction 0..1 of the whole work)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStatus:
+    """Whether a runtime can be used here. `detail` says why not, or what it found; `devices` are names for StageOptions.device."""
+
+    available: bool
+    version: str = ""
+    detail: str = ""
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """Placement of one stage. threads: 0 lets the runtime choose. precision: "auto" takes the artifact's weights as they are."""
+
+    threads: int = 0
+    precision: str = "auto"
+    device: str = "cpu"
+
+
+@runtime_checkable
+class Runtime(Protocol):
+    """One inference runtime; knows no family beyond what an artifact's meta says."""
+
+    @property
+    def name(self) -> str: ...
+
+    def status(self) -> RuntimeStatus:
+        """Looks for the runtime's library without failing when it is absent."""
+
+    def load_talker(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> TalkerCore: ...
+
+    def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> PredictorCore: ...
+
+    def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> DecoderAdapter: ...
+
+    def convert(self, networks: Any, writer: BundleWriter, weights: str, progress: Progress) -> None:
+        """Export the networks (`ouzel.models.base.Networks`) and add the artifacts to the bundle being made.
+
+        weights: "fp32", "int8" or "int4". Raises MissingExtraError without the conversion libraries.
+        """

@@ -1,0 +1,38 @@
+"""Runtimes by name: built in, from entry points `ouzel.runtimes`, or registered at run time."""
+
+from __future__ import annotations
+
+from ouzel.errors import ConfigError
+from ouzel.plugins import Registry
+from ouzel.runtimes.base import Runtime
+
+
+def _check(runtime: Runtime) -> None:
+    if not isinstance(runtime, Runtime):
+        raise ConfigError(f"The runtime object {runtime!r} does not offer what ouzel.runtimes.base.Runtime asks for.")
+
+
+# Found without installed entry points too (a source tree on PYTHONPATH, a frozen application).
+_RUNTIMES: Registry[Runtime] = Registry(
+    "runtime", {"onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME"}, group="ouzel.runtimes", check=_check
+)
+
+
+def runtimes() -> tuple[str, ...]:
+    """Names of all known runtimes, sorted; imports none of them."""
+    return _RUNTIMES.names()
+
+
+def get_runtime(name: str) -> Runtime:
+    """The runtime called `name`. Raises UsageError for an unknown name, ConfigError for a broken plug-in."""
+    return _RUNTIMES.get(name)
+
+
+def register_runtime(runtime: Runtime, *, name: str | None = None) -> None:
+    """Make `runtime` known under its name (or `name`); replacing one logs a warning."""
+    _RUNTIMES.register(name or runtime.name, runtime)
+
+
+def unregister_runtime(name: str) -> None:
+    """Undo `register_runtime`."""
+    _RUNTIMES.unregister(name)
