@@ -1,0 +1,88 @@
+"""A converted model on disk, opened for reading."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ouzel.bundle.manifest import MANIFEST_NAME, Artifact, Manifest, safe_path
+from ouzel.bundle.verify import verify_files
+from ouzel.errors import BundleError
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """An opened bundle: `root` is its folder. Reads nothing until asked, holds nothing open."""
+
+    root: Path
+    manifest: Manifest
+
+    def artifact(self, stage: str, runtime: str | None = None, weights: str | None = None) -> Artifact:
+        """The first artifact that fits, in the manifest's order; BundleError lists what there is for the stage."""
+        of_stage = [a for a in self.manifest.artifacts if a.stage == stage]
+        for item in of_stage:
+            if runtime in (None, item.runtime) and weights in (None, item.weights):
+                return item
+        wanted = " ".join(w for w in (runtime, weights) if w) or "any runtime"
+        have = ", ".join(f"{a.runtime} {a.weights}" for a in of_stage) or "none"
+        raise BundleError(f"Bundle {self.manifest.name!r} has no {stage!r} for {wanted}. Valid choices: {have}.")
+
+    def path(self, rel: str) -> Path:
+        """Where a listed file lies; BundleError when the manifest does not list it."""
+        if safe_path(rel) not in self.manifest.files:
+            raise BundleError(f"Bundle {self.manifest.name!r} at {self.root} has no file {rel!r}.")
+        return self.root / rel
+
+    def array(self, rel: str) -> NDArray[Any]:
+        """A `.npy` file as a read-only memory map: only the rows that are used are read."""
+        try:
+            loaded: NDArray[Any] = np.load(self.path(rel), mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as err:
+            raise BundleError(f"{self.root / rel} is not a readable array ({err}); convert or pull the bundle again.") from None
+        return loaded
+
+    def json(self, rel: str) -> Any:
+        """A JSON file's value."""
+        try:
+            return json.loads(self.path(rel).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as err:
+            raise BundleError(f"{self.root / rel} is not readable JSON ({err}); convert or pull the bundle again.") from None
+
+
+def is_bundle(path: Path) -> bool:
+    """True for a folder with a manifest, whatever its state."""
+    return (path / MANIFEST_NAME).is_file()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of the bundle folder `path`, without looking at the files it lists."""
+    if not path.is_dir():
+        raise BundleError(f"{path} is not a folder; a bundle is a folder made by `ouzel convert` or `ouzel pull`.")
+    where = path / MANIFEST_NAME
+    try:
+        text = where.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        hint = "a checkpoint? Run `ouzel convert` on it first" if (path / "config.json").is_file() else "not a bundle"
+        raise BundleError(f"{path} has no {MANIFEST_NAME} ({hint}).") from None
+    except (OSError, UnicodeDecodeError) as err:
+        raise BundleError(f"{where} cannot be read ({err}).") from None
+    return Manifest.parse(text, str(where))
+
+
+def open_bundle(path: str | Path, *, verify: bool = True, force_verify: bool = False) -> Bundle:
+    """Open the bundle folder `path`.
+
+    verify: sizes of all files always, checksums unless a stamp says that these very files passed before (`ouzel.bundle.verify`).
+    force_verify: hash everything whatever the stamp says. Raises BundleError naming each missing, extra or damaged file.
+    """
+    root = Path(path).expanduser()
+    manifest = read_manifest(root)
+    root = root.resolve()
+    if verify or force_verify:
+        verify_files(root, manifest, force=force_verify)
+    return Bundle(root, manifest)

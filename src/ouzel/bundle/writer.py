@@ -1,0 +1,159 @@
+"""Writing a bundle: everything lands in OUT.partial and becomes OUT by one rename, or is removed again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ouzel.bundle.manifest import MANIFEST_NAME, TASKS, Artifact, FileEntry, Manifest, safe_path
+from ouzel.bundle.progress import Progress, silent
+from ouzel.bundle.verify import file_sha256
+from ouzel.errors import OuzelError, UsageError, choose
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NEARLY_NOTHING = 1 << 20  # bytes free below which a failed write is put down to the full disk
+
+
+class BundleWriter:
+    """Context manager that makes the bundle folder `out`.
+
+    Inside the `with`: `path(rel)` to write files to, `array` and `json` for the common kinds, `add_artifact` for each stage, and
+    `describe` once. On a clean exit files are hashed, the manifest written and the folder renamed; on any error, Ctrl-C included,
+    nothing is left. force: replace an existing bundle (never a folder that is not one) and any leftover OUT.partial.
+    """
+
+    def __init__(self, out: str | Path, force: bool = False, progress: Progress = silent) -> None:
+        self.out = Path(out).expanduser().absolute()
+        self.root = self.out.with_name(self.out.name + ".partial")
+        self.versions: dict[str, str] = {}
+        self.source: dict[str, Any] = {}
+        self.placement: dict[str, Any] = {}
+        self._force = force
+        self._progress = progress
+        self._texts: dict[str, str] = {"name": self.out.name}
+        self._artifacts: list[Artifact] = []
+
+    def __enter__(self) -> Self:
+        if self.out.exists():
+            is_ours = (self.out / MANIFEST_NAME).is_file() or (self.out.is_dir() and not any(self.out.iterdir()))
+            if not is_ours:
+                raise UsageError(f"{self.out} exists and is not a bundle; choose another place.")
+            if not self._force:
+                raise UsageError(f"{self.out} exists; choose another place or pass --force to replace it.")
+        if self.root.exists():
+            if not self._force:
+                raise UsageError(f"{self.root} exists: another conversion is at work or was killed; pass --force to remove it.")
+            shutil.rmtree(self.root)
+        try:
+            self.root.mkdir(parents=True)
+        except OSError as err:
+            raise UsageError(f"Cannot write to {self.out.parent} ({err.strerror or err}); choose another place.") from None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None:
+                self._finish()
+                return
+            if self._disk_full(error):
+                raise self._full_error() from error
+        except OSError as err:
+            if self._disk_full(err):
+                raise self._full_error() from err
+            raise OuzelError(f"Writing {self.out} failed: {err.strerror or err}.") from err
+        finally:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def describe(
+        self,
+        *,
+        name: str | None = None,
+        family: str | None = None,
+        tokenizer: str | None = None,
+        task: str | None = None,
+        notes: str | None = None,
+    ) -> None:
+        """Set the manifest's texts; may be called several times. family, tokenizer and task must be set by the end."""
+        if task is not None and task not in TASKS:
+            raise choose("task", task, TASKS)
+        given = {"name": name, "family": family, "tokenizer": tokenizer, "task": task, "notes": notes}
+        self._texts.update({key: text for key, text in given.items() if text is not None})
+
+    def path(self, rel: str) -> Path:
+        """Where to write the file `rel`; its folder exists afterwards. Every file found at the end is listed in the manifest."""
+        path = self.root / safe_path(rel, "the converter")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def array(self, rel: str, values: NDArray[Any]) -> None:
+        """Write a `.npy` file."""
+        np.save(self.path(rel), values, allow_pickle=False)
+
+    def json(self, rel: str, value: Any) -> None:
+        """Write a JSON file."""
+        self.path(rel).write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+    def add_artifact(
+        self, stage: str, runtime: str, weights: str, files: list[str] | tuple[str, ...], meta: dict[str, Any] | None = None
+    ) -> None:
+        """State that `files` (first = entry point) carry out `stage` with `runtime`; earlier ones are preferred at load."""
+        self._artifacts.append(Artifact(stage, runtime, weights, tuple(safe_path(f, "the converter") for f in files), meta or {}))
+
+    def _finish(self) -> None:
+        unset = [key for key in ("family", "tokenizer", "task") if key not in self._texts]
+        if unset:
+            raise RuntimeError(f"bundle writer: {', '.join(unset)} not described")
+        files: dict[str, FileEntry] = {}
+        paths = sorted(p for p in self.root.rglob("*") if p.is_file())
+        for index, path in enumerate(paths):
+            self._progress("checksums", index / len(paths))
+            files[path.relative_to(self.root).as_posix()] = FileEntry(path.stat().st_size, file_sha256(path))
+        self._progress("checksums", 1.0)
+        manifest = Manifest(
+            name=self._texts["name"],
+            family=self._texts["family"],
+            tokenizer=self._texts["tokenizer"],
+            task=self._texts["task"],
+            notes=self._texts.get("notes", ""),
+            files=files,
+            artifacts=tuple(self._artifacts),
+            versions=self.versions,
+            source=self.source,
+            placement=self.placement,
+        )
+        text = manifest.dump()
+        Manifest.parse(text, f"{self.root / MANIFEST_NAME}")
+        (self.root / MANIFEST_NAME).write_text(text, encoding="utf-8")
+        self._swap_in()
+
+    def _swap_in(self) -> None:
+        if not self.out.exists():
+            os.rename(self.root, self.out)
+            return
+        aside = self.out.with_name(self.out.name + ".replaced")
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(self.out, aside)
+        os.rename(self.root, self.out)
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _disk_full(self, error: BaseException) -> bool:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        # numpy, onnx and protobuf report a failed write without its errno.
+        if isinstance(error, OuzelError) or not isinstance(error, Exception):
+            return False
+        return shutil.disk_usage(self.root).free < _NEARLY_NOTHING
+
+    def _full_error(self) -> OuzelError:
+        free = shutil.disk_usage(self.out.parent).free
+        return OuzelError(
+            f"No room to write {self.out} ({free >> 20} MiB free on that disk); nothing was kept. Free some or choose another place."
+        )
