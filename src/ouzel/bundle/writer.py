@@ -155,5 +155,5 @@ class BundleWriter:
     def _full_error(self) -> OuzelError:
         free = shutil.disk_usage(self.out.parent).free
         return OuzelError(
-            f"No room to write {self.out} ({free >> 20} MiB free on that disk); nothing was kept. Free some or choose another place."
+            f"No room to write {self.out} ({free >> 20} MiB free there); nothing was kept. Free some or choose another place."
         )
