@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ouzel.schedule.plan import FRAME_MS, TOLERANCE_MS, first_chunk
+from ouzel.schedule.plan import FRAME_MS, TOLERANCE_MS, first_chunk, smallest_sustained_chunk
 from ouzel.schedule.run import ScheduleRun
 from ouzel.schedule.speed import SpeedModel
 
@@ -20,7 +20,9 @@ class AutoRun(ScheduleRun):
     Playing: with playback taken to start when chunk 0 arrives (offer time + decode cost), ship when one more frame
     would arrive later than the audio before it runs out, margin included, or at chunk_frames.
     Stalled: if the audio has run out whatever is done, playback starts anew, so the start rule decides again.
-    Without any speed model: 2 frames first, then each chunk a third larger, earlier if the buffer gets thin.
+    Without any speed model: 2 frames first, then each chunk a third larger, or as large as the last if the buffer is thin;
+    never smaller, since an unknown cost of a decode call could then eat up the gain.
+    Slower than real time without an expected length: chunk_frames throughout, to save decode calls; the gate holds playback.
     """
 
     def __init__(
@@ -62,9 +64,9 @@ class AutoRun(ScheduleRun):
             if self._arrives(now, new) > runs_out + TOLERANCE_MS:
                 enough = new >= min(self._start_size(), self._chunk)
             else:
-                target = self._chunk if self._speed else self._growth()
+                target, least = self._bounds()
                 latest = runs_out - self._margin + TOLERANCE_MS
-                enough = new >= target or self._arrives(now + self._frame_ms(), new + 1) > latest
+                enough = new >= target or (new >= least and self._arrives(now + self._frame_ms(), new + 1) > latest)
         return new if enough else 0
 
     def _record(self, count: int, now: float) -> None:
@@ -99,6 +101,13 @@ class AutoRun(ScheduleRun):
         speed = replace(self._speed, frame_ms=self._frame_ms())
         expected = None if self._expected is None else self._expected - self.shipped
         return first_chunk(speed, self._chunk, self._margin, expected)
+
+    def _bounds(self) -> tuple[int, int]:
+        """Chunk size to ship at once, and the least to ship early for when the buffer is thin."""
+        if self._speed is None:
+            return self._growth(), self.sizes[-1]
+        hopeless = self._expected is None and smallest_sustained_chunk(self._speed, self._chunk) is None
+        return self._chunk, self._chunk if hopeless else 1
 
     def _growth(self) -> int:
         last = self.sizes[-1]
