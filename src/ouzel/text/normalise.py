@@ -1,0 +1,45 @@
+"""Tidy a text without touching its language: Unicode form, spaces and invisible characters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from ..errors import UsageError
+
+_LINE_BREAK = re.compile(r"\r\n?|[\n\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_SPACE = re.compile(r"[^\S\n]+")
+_AROUND_BREAK = re.compile(r" ?\n[ \n]*")
+# Soft hyphen, zero-width, joining and directional marks, byte order mark; control and private characters; half surrogates.
+_INVISIBLE = re.compile(
+    "[\u00ad\u200b\u2060-\u2064\ufeff\u200e\u200f\u202a-\u202e\u2066-\u206f\u061c\ufff9-\ufffb"
+    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff]"
+)
+_TERMINAL_CODE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_JOINER = re.compile("[\u200c\u200d]")
+
+
+def normalize(text: str, language: str | None = None) -> str:
+    """Canonical form of a text: NFC, one ASCII space between words, single line feeds, no invisible characters.
+
+    Line breaks stay, because they are boundaries. Quotes, dashes, digits and case stay, because they carry prosody and their
+    reading belongs to the model. Joiners (ZWJ, ZWNJ) stay in the scripts that spell with them (Persian, Indic, Khmer ...).
+    language: None leaves the language alone. There are no language-specific rules yet, so a name raises UsageError.
+    """
+    if language is not None:
+        raise UsageError(
+            f"There are no normalisation rules for {language!r} yet; leave the language out to keep the wording as it is."
+        )
+    text = _TERMINAL_CODE.sub("", text)
+    text = _LINE_BREAK.sub("\n", text)
+    text = _INVISIBLE.sub("", text)
+    text = _JOINER.sub(_joiner, text)
+    text = unicodedata.normalize("NFC", text)
+    text = _SPACE.sub(" ", text)
+    return _AROUND_BREAK.sub("\n", text).strip()
+
+
+def _joiner(found: re.Match[str]) -> str:
+    """Keep a joiner that follows a letter or sign of a script which spells with it; elsewhere it is debris, mostly of emoji."""
+    text, at = found.string, found.start()
+    return found.group() if at and "\u0600" <= text[at - 1] <= "\u18ff" else ""
