@@ -72,6 +72,11 @@ class BundleWriter:
         finally:
             shutil.rmtree(self.root, ignore_errors=True)
 
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """What has been added so far."""
+        return tuple(self._artifacts)
+
     def describe(
         self,
         *,
@@ -95,7 +100,12 @@ class BundleWriter:
 
     def array(self, rel: str, values: NDArray[Any]) -> None:
         """Write a `.npy` file."""
-        np.save(self.path(rel), values, allow_pickle=False)
+        try:
+            np.save(self.path(rel), values, allow_pickle=False)
+        except OSError as err:
+            if err.errno is None:  # numpy says "N requested and M written" where the system said that there is no room
+                raise OSError(errno.ENOSPC, str(err), str(self.root / rel)) from err
+            raise
 
     def json(self, rel: str, value: Any) -> None:
         """Write a JSON file."""
@@ -124,7 +134,7 @@ class BundleWriter:
             task=self._texts["task"],
             notes=self._texts.get("notes", ""),
             files=files,
-            artifacts=tuple(self._artifacts),
+            artifacts=self.artifacts,
             versions=self.versions,
             source=self.source,
             placement=self.placement,

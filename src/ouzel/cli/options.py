@@ -1,0 +1,92 @@
+"""The argument parser of every command: errors are UsageErrors in one sentence, unknown options get the nearest match."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import NoReturn
+
+from ouzel.errors import UsageError, choose
+
+DESCRIPTION_WIDTH = 100
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse without abbreviations, raising UsageError instead of printing usage and exiting."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", HelpFormatter)
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        text = message[:1].upper() + message[1:].rstrip(".")
+        raise UsageError(f"{text}. See `{self.prog} --help`.")
+
+    def options(self) -> list[str]:
+        """Every long option this parser knows."""
+        return [text for action in self._actions for text in action.option_strings if text.startswith("--")]
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Fixed width, so that help reads the same in every terminal and in docs/cli.md."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=DESCRIPTION_WIDTH, max_help_position=30)
+
+
+def refuse_unknown(parser: Parser, extra: Iterable[str]) -> None:
+    """Raise UsageError for arguments that no parser took."""
+    for text in extra:
+        if text.startswith("-") and text != "-":
+            raise choose("option", text.partition("=")[0], parser.options())
+        raise UsageError(f"Unexpected argument {text!r}; quote a text that has spaces. See `{parser.prog} --help`.")
+
+
+def positive_int(text: str) -> int:
+    """argparse type: a whole number from 1 on."""
+    return _int(text, 1)
+
+
+def natural_int(text: str) -> int:
+    """argparse type: a whole number from 0 on."""
+    return _int(text, 0)
+
+
+def _int(text: str, minimum: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = minimum - 1
+    if value < minimum:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {minimum}")
+    return value
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The -m option of every command that opens a bundle."""
+    parser.add_argument(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        help="bundle folder, or a name that `ouzel models` lists "
+        "(default: $OUZEL_MODEL, else the model named 'default', else the only one)",
+    )
+
+
+def add_conversion(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that converts."""
+    from ouzel.conversion import WEIGHTS
+    from ouzel.runtimes.registry import runtimes
+
+    parser.add_argument(
+        "--runtime", choices=runtimes(), default="onnxruntime", help="what will run the bundle (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="int4",
+        help="weights of the talker and the code predictor; the decoder stays fp32 (default: %(default)s)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing bundle")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
