@@ -23,13 +23,14 @@ ONSET_WINDOW_S = 0.01
 class UtteranceMetrics:
     """All times in wall seconds, from the request unless said otherwise; None where there was no audio to tell from.
 
-    first_frame_s: first codec frame (prompt and one talker step). ttfa_s: first audio. audible_onset_s: when a player that starts at once lets the first 10 ms window above -50 dBFS be heard.
+    first_frame_s: first codec frame (prompt and one talker step). ttfa_s: first audio.
+    audible_onset_s: when a player that starts at once lets the first 10 ms window above -50 dBFS be heard.
     leading_silence_s: audio before that window. uninterrupted_s: smallest start delay without a gap = ttfa + worst deficit.
     gap_p95_s, gap_max_s: time between consecutive chunks. underrun_s: worst deficit of a player that starts at once;
     underrun_events: chunks that came late. continuous: underrun within 0.1 s.
     rtf: time from the request to the last chunk, without pauses, / audio_s; 0 without audio. rtf_streamed: the same without
     the last chunk. tail_s: from the last chunk but one to the last.
-    wall_s: to the end. paused_s: how long the producer stood still because the sink was full; all other times but wall_s leave it out.
+    wall_s: to the end. paused_s: how long the producer stood still because the sink was full; only wall_s includes it.
     cut_s: audio of decoded frames that was not delivered (the tail of a stuck utterance).
     chunk_frames: codec frames of each chunk with audio. finish_reason: "stop", "length", "stuck", "cancelled", "error", …
     """
@@ -72,7 +73,7 @@ class MetricsRecorder:
         self._clock = clock
         self._frame_seconds = frame_seconds
         self._lock = threading.Lock()
-        self._start = clock()
+        self._start = self._latest = clock()
         self._end: float | None = None
         self._reason = "unfinished"
         self._paused = 0.0
@@ -85,7 +86,7 @@ class MetricsRecorder:
     def start(self, at: float | None = None) -> None:
         """The request arrived now, or at `at`."""
         with self._lock:
-            self._start = self._now(at)
+            self._start = self._latest = self._now(at)
 
     def first_frame(self, at: float | None = None) -> None:
         """The talker has made its first frame; later calls change nothing."""
@@ -98,7 +99,10 @@ class MetricsRecorder:
         with self._lock:
             if len(chunk.samples) == 0:
                 return
-            self._arrivals.append((self._now(at) - self._paused, chunk.duration))
+            now = self._latest = self._now(at)
+            # A pause is reported when it is over; what the decoder still delivered meanwhile must not seem to come later.
+            earliest = self._arrivals[-1][0] if self._arrivals else -math.inf
+            self._arrivals.append((max(earliest, now - self._paused), chunk.duration))
             self._frames.append(chunk.frames)
             self._samples += len(chunk.samples)
             if self._onset is None:
@@ -111,7 +115,7 @@ class MetricsRecorder:
             self._paused += seconds
 
     def finish(self, reason: str, at: float | None = None) -> None:
-        """The utterance is over. The first call sets the time, the last one the reason: audio may be cancelled after it was made."""
+        """The utterance is over. The first call sets the time, the last one the reason: finished audio may still be cancelled."""
         with self._lock:
             self._reason = reason
             if self._end is None:
@@ -127,7 +131,6 @@ class MetricsRecorder:
             active = (arrivals[-1][0] - begin) if arrivals else 0.0
             streamed = arrivals[:-1]
             onset = self._onset.found() if self._onset else None
-            latest = arrivals[-1][0] + self._paused if arrivals else begin
             return UtteranceMetrics(
                 first_frame_s=None if self._first_frame is None else self._first_frame - begin,
                 ttfa_s=arrivals[0][0] - begin if arrivals else None,
@@ -142,7 +145,7 @@ class MetricsRecorder:
                 rtf=active / audio if audio > 0 else 0.0,
                 rtf_streamed=(streamed[-1][0] - begin) / sum(s for _, s in streamed) if streamed else 0.0,
                 tail_s=gaps[-1] if gaps else 0.0,
-                wall_s=(latest if self._end is None else self._end) - begin,
+                wall_s=(self._latest if self._end is None else self._end) - begin,
                 paused_s=self._paused,
                 audio_s=audio,
                 cut_s=max(0.0, sum(self._frames) * self._frame_seconds - audio),
