@@ -70,8 +70,8 @@ def test_names_in_any_case_and_folders(home, tmp_path):
     assert resolve_model(str(anna)) == anna
     here = make(tmp_path / "mine")
     assert resolve_model(Path("mine")).resolve() == here
-    with pytest.raises(BundleError, match=r"Unknown model 'ann'. Did you mean 'Anna'\? Valid choices: Anna"):
-        resolve_model("ann")
+    with pytest.raises(BundleError, match=r"Unknown model 'Ana'. Did you mean 'Anna'\? Valid choices: Anna"):
+        resolve_model("Ana")
     with pytest.raises(BundleError, match="There is no folder /no/where"):
         resolve_model("/no/where")
     with pytest.raises(BundleError, match="The model is empty"):

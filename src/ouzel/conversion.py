@@ -39,7 +39,7 @@ def convert(
 ) -> Path:
     """Make the bundle folder `out` of a checkpoint folder in Hugging Face layout; returns its path.
 
-    weights: of the talker and the code predictor; the decoder stays fp32. source: facts about where the checkpoint came from, kept
+    weights: of the talker and the code predictor; the decoder stays fp32. source: facts on where the checkpoint came from, kept
     in the manifest beside the checksums of its files. On any error nothing is left of `out`. Raises CheckpointError, UsageError,
     MissingExtraError (torch is not installed) or OuzelError (no room, no memory).
     """
@@ -89,7 +89,7 @@ def pull(
     """Fetch repository `spec` ("OWNER/NAME[@REVISION]") and return the path of a bundle made of it.
 
     A repository that holds a bundle is taken as it is; a checkpoint is converted with `runtime` and `weights`. out: None = the
-    models folder, under the repository's name (with the weights, for a converted one). keep: do not delete the downloaded checkpoint.
+    models folder, under the repository's name (plus the weights, for a converted one). keep: leave the download there.
     Interrupted downloads are resumed by calling again. Raises what `ouzel.bundle.fetch.fetch` and `convert` raise.
     """
     if weights not in WEIGHTS:
