@@ -47,7 +47,7 @@ def unregister_family(name: str) -> None:
 def recognise_family(config: Mapping[str, Any]) -> Family:
     """The family whose `recognises` accepts a parsed config.json.
 
-    A broken plug-in is logged by name and passed over, so that it cannot block the others. Raises CheckpointError if none accepts.
+    A broken plug-in is logged by name and passed over, so that it cannot block the others. CheckpointError if none accepts.
     """
     for name in families():
         try:

@@ -17,7 +17,10 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStatus:
-    """Whether a runtime can be used here. `detail` says why not, or what it found; `devices` are names for StageOptions.device."""
+    """Whether a runtime can be used here.
+
+    detail: why not, or what was found. devices: names that StageOptions.device may take.
+    """
 
     available: bool
     version: str = ""
