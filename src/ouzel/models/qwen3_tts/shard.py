@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...errors import CheckpointError
 
 Shape = tuple[int, ...]
+Floats = NDArray[np.float32]
 # on-disk types that hold weights -> (numpy storage type, bytes)
 STORAGE: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 MAX_HEADER = 100 << 20  # the format's own limit
@@ -62,7 +63,7 @@ class Shard:
             raise CheckpointError(f"{self.path}: {name} has shape {shape} but {end - begin} bytes; download the file again.")
         return dtype, shape, begin, end
 
-    def read(self, name: str, rows: slice | None = None) -> NDArray[np.float32]:
+    def read(self, name: str, rows: slice | None = None) -> Floats:
         """Tensor `name` as a fresh float32 array, or only `rows` of its first axis.
 
         Raises CheckpointError when the stored type is not F32, F16 or BF16, or when a value is NaN or infinite.
@@ -78,26 +79,24 @@ class Shard:
         raw = np.fromfile(self.path, dtype=storage, count=count, offset=self._start + begin)
         if raw.size != count:
             raise CheckpointError(f"{self.path} became shorter while it was read.")
-        values: NDArray[np.float32]
+        values: Floats
         values = (raw.astype(np.uint32) << 16).view(np.float32) if dtype == "BF16" else raw.astype(np.float32, copy=False)
         if not np.isfinite(values).all():
             raise CheckpointError(f"{self.path}: {name} holds NaN or infinite values; the checkpoint is damaged.")
         return values.reshape(shape)
 
 
-def to_bfloat16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+def to_bfloat16(values: Floats) -> NDArray[np.uint16]:
     """Round finite float32 to bfloat16 bit patterns, to nearest, ties to even."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def write_shard(
-    path: Path,
-    shapes: Mapping[str, Shape],
-    dtype: str,
-    value: Callable[[str, Shape], NDArray[np.float32]],
-) -> int:
-    """Write `path` one tensor at a time: `value(name, shape)` makes each, `dtype` is F32, F16 or BF16. Returns its bytes."""
+def write_shard(path: Path, shapes: Mapping[str, Shape], dtype: str, blocks: Callable[[str, Shape], Iterable[Floats]]) -> int:
+    """Write `path` a block at a time; returns its size in bytes.
+
+    `blocks(name, shape)` yields float32 arrays that hold the tensor's values in order; `dtype` is F32, F16 or BF16.
+    """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for name, shape in shapes.items():
@@ -109,10 +108,7 @@ def write_shard(
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for name, shape in shapes.items():
-            _write(file, value(name, shape), dtype)
+            for values in blocks(name, shape):
+                stored = to_bfloat16(values) if dtype == "BF16" else values.astype(STORAGE[dtype], copy=False)
+                stored.tofile(file)
     return 8 + len(text) + offset
-
-
-def _write(file: IO[bytes], values: NDArray[np.float32], dtype: str) -> None:
-    stored = to_bfloat16(values) if dtype == "BF16" else values.astype(STORAGE[dtype], copy=False)
-    np.ascontiguousarray(stored).tofile(file)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .config import CodecDecoderConfig, PredictorConfig, TalkerConfig
 
-Shapes = dict[str, tuple[int, ...]]
+Shape = tuple[int, ...]
+Shapes = dict[str, Shape]
 
 TALKER, PREDICTOR, DECODER = "talker.", "talker.code_predictor.", "decoder."
 # Parts of a checkpoint that turn reference audio into a speaker vector and into codec frames: known, not read.

@@ -1,0 +1,117 @@
+"""Write a random checkpoint in the official Hugging Face layout: shapes, speed, memory and parity, never speech.
+
+    python -m ouzel.models.qwen3_tts.random_checkpoint OUT --size tiny --type custom_voice --seed 0
+
+Needs numpy only and holds one block of one tensor at a time. The parts that Ouzel does not read (speaker encoder, codec
+encoder) are left out; the official package then initialises its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from ...errors import OuzelError, UsageError, choose
+from .config import CodecConfig, ModelConfig
+from .random_config import SAMPLE_RATE, SIZES, TYPES, codec_config, model_config
+from .random_tokenizer import write_tokenizer
+from .random_values import RandomValues
+from .shard import write_shard
+from .tensors import decoder_shapes, model_shapes
+
+DTYPES = {"bf16": "BF16", "f32": "F32"}
+GENERATION = {
+    "do_sample": True,
+    "temperature": 0.9,
+    "top_k": 50,
+    "top_p": 1.0,
+    "repetition_penalty": 1.05,
+    "max_new_tokens": 8192,
+    "subtalker_dosample": True,
+    "subtalker_temperature": 0.9,
+    "subtalker_top_k": 50,
+    "subtalker_top_p": 1.0,
+}
+EXTRACTOR = {
+    "feature_extractor_type": "EncodecFeatureExtractor",
+    "feature_size": 1,
+    "sampling_rate": SAMPLE_RATE,
+    "padding_side": "right",
+    "padding_value": 0.0,
+    "return_attention_mask": True,
+    "chunk_length_s": None,
+    "overlap": None,
+}
+
+
+def write_random_checkpoint(
+    out: str | Path, *, size: str = "tiny", kind: str = "custom_voice", seed: int = 0, dtype: str = "bf16"
+) -> int:
+    """Write the checkpoint folder `out` (must not exist) and return its weight bytes.
+
+    size: nano, tiny, 0.6b, 1.7b. kind: custom_voice, base, voice_design. dtype: bf16 or f32 for talker and predictor;
+    the codec is f32, as published. Equal arguments give equal bytes on every machine.
+    """
+    for name, value, valid in (("size", size, SIZES), ("type", kind, TYPES), ("dtype", dtype, tuple(DTYPES))):
+        if value not in valid:
+            raise choose(name, value, valid)
+    folder = Path(out)
+    if folder.exists():
+        raise UsageError(f"{folder} exists already; remove it or choose another folder.")
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / "speech_tokenizer").mkdir(parents=True)
+    try:
+        written = _write(partial, size, kind, seed, dtype)
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return written
+
+
+def _write(folder: Path, size: str, kind: str, seed: int, dtype: str) -> int:
+    text_ids, text_vocab = write_tokenizer(folder, published=size != "nano")
+    model_json, codec_json = model_config(size, kind, text_ids, text_vocab), codec_config(size)
+    speech = folder / "speech_tokenizer"
+    _dump(folder / "config.json", model_json)
+    _dump(folder / "generation_config.json", GENERATION)
+    _dump(speech / "config.json", codec_json)
+    _dump(speech / "preprocessor_config.json", EXTRACTOR)
+    model, codec = ModelConfig.parse(model_json), CodecConfig.parse(codec_json)
+    values = RandomValues(model, codec, seed)
+    written = write_shard(folder / "model.safetensors", model_shapes(model.talker), DTYPES[dtype], values.blocks)
+    return written + write_shard(speech / "model.safetensors", decoder_shapes(codec.decoder), "F32", values.blocks)
+
+
+def _dump(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ouzel.models.qwen3_tts.random_checkpoint", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("out", type=Path, help="folder to write; must not exist")
+    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--type", choices=TYPES, default="custom_voice")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=tuple(DTYPES), default="bf16")
+    options = parser.parse_args(arguments)
+    try:
+        written = write_random_checkpoint(
+            options.out, size=options.size, kind=options.type, seed=options.seed, dtype=options.dtype
+        )
+    except OuzelError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return e.exit_code
+    print(f"{options.out}: {options.size} {options.type}, {written / 1e6:.1f} MB of weights")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
