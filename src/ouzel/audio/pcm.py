@@ -40,4 +40,19 @@ class AudioChunk:
 def to_pcm16(samples: Samples) -> bytes:
     """Convert float32 samples in [-1, 1] to little-endian s16 (scale 32768, clipped to the s16 range)."""
     scaled = np.clip(np.rint(samples * 32768.0), -32768, 32767)
-    return scaled.astype("<i2").tobytes()
+    data: bytes = scaled.astype("<i2").tobytes()
+    return data
+
+
+def fade_in(samples: Samples, position: int, length: int) -> Samples:
+    """Linear fade over the first `length` samples of a stream; `samples` (n,) begin at `position` of it.
+
+    The result does not depend on how the stream is cut; samples after the fade are returned untouched, as the same object if
+    all are.
+    """
+    if position >= length:
+        return samples
+    faded = samples.copy()
+    n = min(length - position, len(samples))
+    faded[:n] *= (np.arange(position, position + n, dtype=np.float32) / np.float32(length)).astype(np.float32)
+    return faded

@@ -1,0 +1,148 @@
+"""The engine: one talker thread, one decoder thread, any number of utterances."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from ouzel.adapters import DecoderAdapter, TalkerAdapter
+from ouzel.engine.decoding import Decoding
+from ouzel.engine.metrics import MetricsRecorder
+from ouzel.engine.options import EngineOptions
+from ouzel.engine.registry import Live, Registry
+from ouzel.engine.segment import Segment
+from ouzel.engine.signal import Signal
+from ouzel.engine.stuck import StuckPolicy
+from ouzel.engine.talking import Talking
+from ouzel.engine.utterance import Utterance
+from ouzel.engine.work import Work
+from ouzel.errors import SynthesisError, UsageError
+from ouzel.schedule import ScheduleSpec, SpeedEstimator
+
+_JOIN_TIMEOUT_S = 60.0  # a step or decode call that is still running after this long has hung
+
+
+class Engine:
+    """Speaks prompt rows with a talker and a decoder.
+
+    schedule: the default chunk schedule. speed: shared with whoever plans by it. clock: seconds, monotonic; injectable for tests.
+    """
+
+    def __init__(
+        self,
+        talker: TalkerAdapter,
+        decoder: DecoderAdapter,
+        *,
+        schedule: ScheduleSpec | None = None,
+        options: EngineOptions | None = None,
+        speed: SpeedEstimator | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.talker = talker
+        self.decoder = decoder
+        self.schedule = schedule or ScheduleSpec()
+        self.options = options or EngineOptions()
+        self.speed = speed or SpeedEstimator()
+        self._registry = Registry(self.options, decoder.samples_per_frame / decoder.sample_rate, clock)
+        self._threads = [
+            self._worker("ouzel-talker", Talking(self._registry, talker, self.speed).turn, self._registry.talker_signal),
+            self._worker("ouzel-decoder", Decoding(self._registry, decoder, self.speed).turn, self._registry.decoder_signal),
+        ]
+        # Daemon threads inside native code must not meet the interpreter's end, so an engine that nobody closed is closed
+        # before it.
+        atexit.register(self.close)
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def sample_rate(self) -> int:
+        return self.decoder.sample_rate
+
+    def submit(
+        self,
+        segments: Sequence[Segment],
+        *,
+        schedule: ScheduleSpec | None = None,
+        initial_chunk: int | None = None,
+        stuck: StuckPolicy | None = None,
+        seed: int | None = None,
+    ) -> Utterance:
+        """Begin an utterance. Raises UsageError without segments or when too many wait, ClosedError after `close`.
+
+        initial_chunk: the request's initial_codec_chunk_frames (contract 3.3). seed: only reported, the segments carry their own.
+        """
+        if not segments:
+            raise UsageError("There is nothing to speak: the utterance has no segment.")
+        registry = self._registry
+        work = Work(
+            segments,
+            lock=registry.lock,
+            schedule=schedule or self.schedule,
+            initial_chunk=initial_chunk,
+            stuck=stuck or self.options.stuck,
+            recorder=MetricsRecorder(clock=registry.clock, frame_seconds=registry.frame_seconds),
+        )
+        with registry.lock:
+            registry.add(work)
+            registry.sweep()
+        registry.talker_signal.set()
+        return Utterance(work, registry, self.sample_rate, seed)
+
+    def live(self) -> Live:
+        """What is alive right now; `live().empty` once all utterances have ended and the workers have let go."""
+        with self._registry.lock:
+            self._registry.sweep()
+            return self._registry.live()
+
+    def wait_idle(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is alive; False if the time ran out."""
+        with self._registry.lock:
+            self._registry.sweep()
+            return self._registry.idle.wait_for(lambda: self._registry.live().empty, timeout)
+
+    def close_soon(self) -> None:
+        """End everything without waiting for it; safe in a finaliser."""
+        self._registry.close_soon()
+
+    def close(self) -> None:
+        """End every utterance (their consumers get ClosedError) and join the threads. Idempotent, legal from any thread."""
+        registry = self._registry
+        registry.close_soon()
+        with registry.lock:
+            registry.sweep()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_JOIN_TIMEOUT_S)
+                if thread.is_alive():
+                    raise SynthesisError(f"Thread {thread.name} did not come back from the runtime within {_JOIN_TIMEOUT_S:g} s.")
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _worker(self, name: str, turn: Callable[[], bool], signal: Signal) -> threading.Thread:
+        registry = self._registry
+
+        def loop() -> None:
+            try:
+                while not registry.closing:
+                    signal.clear()
+                    if not turn() and not registry.closing:
+                        signal.wait()
+            except BaseException as exc:
+                with registry.lock:
+                    registry.fail_all(exc)
+                raise
+            finally:
+                with registry.lock:
+                    registry.sweep()
+                registry.wake()
+
+        return threading.Thread(target=loop, name=name, daemon=True)

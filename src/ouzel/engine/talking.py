@@ -1,0 +1,168 @@
+"""The talker thread: prompts and steps, a frame for each utterance in turn, cut into chunks by the schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ouzel.adapters import Frame, TalkerAdapter
+from ouzel.engine.registry import Registry
+from ouzel.engine.stuck import RepeatDetector
+from ouzel.engine.work import DecodeJob, Work
+from ouzel.errors import OuzelError, SynthesisError
+from ouzel.schedule import SpeedEstimator
+
+# 12.5 frames/s over the 4 to 5 text tokens/s that speech consumes. Only `auto` asks, and only on a machine slower than real time.
+FRAMES_PER_TOKEN = 3.0
+
+
+class Talking:
+    """`turn` is called by one thread only."""
+
+    def __init__(self, registry: Registry, talker: TalkerAdapter, speed: SpeedEstimator) -> None:
+        self._registry = registry
+        self._talker = talker
+        self._speed = speed
+
+    def turn(self) -> bool:
+        """Do one prompt or one step; False when there is nothing to do."""
+        registry = self._registry
+        with registry.lock:
+            registry.sweep()
+            works = registry.talker_turn()
+            noted = [(work, work.generation) for work in works]
+            fresh = bool(works) and works[0].talker_state is None
+        if not works:
+            return False
+        try:
+            if fresh:
+                self._prefill(*noted[0])
+            else:
+                self._step(noted)
+        except Exception as exc:
+            self._fail(noted, exc)
+        finally:
+            with registry.lock:
+                for work in works:
+                    work.in_talker = False
+                registry.sweep()
+        for work in works:
+            if work.ended:
+                work.tell()
+        return True
+
+    def _prefill(self, work: Work, generation: int) -> None:
+        registry, segment = self._registry, work.segments[work.segment]
+        rows = segment.rows()
+        state = self._talker.prefill(rows, segment.sampling)
+        if state is None:
+            raise SynthesisError("The talker returned no state for the prompt.")
+        with registry.lock:
+            if work.generation != generation:
+                return
+            work.talker_state = state
+            work.run = work.schedule.start(
+                request_initial=work.initial_chunk,
+                active=registry.talking_with_frames(work) + 1,
+                max_num_seqs=registry.options.max_num_seqs,
+                speed=self._speed.model(),
+                expected_frames=round(FRAMES_PER_TOKEN * rows.text_tokens) or None,
+            )
+            frames = round(work.stuck.repeat_seconds / registry.frame_seconds)
+            work.repeats = RepeatDetector(frames, work.stuck.max_period) if work.stuck.enabled else None
+            work.produced = work.shipped = 0
+
+    def _step(self, noted: list[tuple[Work, int]]) -> None:
+        # A cancel that came since the turn was given out has taken the state away: nothing is stepped for it.
+        states = [(work, generation, work.talker_state) for work, generation in noted]
+        states = [entry for entry in states if entry[2] is not None]
+        if not states:
+            return
+        began = self._registry.clock()
+        frames = self._talker.step([state for _, _, state in states])
+        took = self._registry.clock() - began
+        if len(frames) != len(states):
+            raise SynthesisError(f"The talker returned {len(frames)} frames for {len(states)} utterances.")
+        self._speed.add_talker(1, took * 1000.0 / len(states))
+        for (work, generation, _), frame in zip(states, frames, strict=True):
+            try:
+                with self._registry.lock:
+                    if work.generation == generation:
+                        self._take(work, frame)
+            except Exception as exc:
+                self._fail([(work, generation)], exc)
+
+    def _take(self, work: Work, frame: Frame) -> None:
+        finish = frame.finish
+        if work.cut_segment == work.segment:  # the decoder heard that this segment is stuck
+            work.frames.clear()
+            self._end_segment(work, "stuck")
+            return
+        if frame.codes is None and finish is None:
+            raise SynthesisError("The talker returned neither a frame nor a reason to finish.")
+        if frame.codes is not None:
+            codes = self._checked(frame.codes)
+            work.frames.append(codes)
+            work.produced += 1
+            if work.produced == 1 and work.segment == 0:
+                work.recorder.first_frame()
+            if work.repeats is not None and work.repeats.push(int(codes[0])) and finish is None:
+                finish = "stuck"
+        if finish is not None and work.produced == 0:
+            raise SynthesisError(
+                f"The model ended segment {work.segment + 1} of {len(work.segments)} before its first frame: no audio. "
+                "Try another seed."
+            )
+        self._ship(work, finished=finish is not None)
+        if finish is not None:
+            self._end_segment(work, finish)
+
+    def _ship(self, work: Work, *, finished: bool) -> None:
+        if work.run is None:
+            raise SynthesisError("A frame arrived for a segment that has no schedule.")
+        model = self._speed.model()
+        if model is not None:
+            work.run.learn(model)
+        n = work.run.offer(work.produced, self._registry.clock() * 1000.0, finished=finished)
+        if n < 0 or n > len(work.frames):
+            raise SynthesisError(f"The schedule asked for {n} frames of {len(work.frames)}.")
+        if n and not finished:
+            self._queue(work, n, last=False)
+
+    def _end_segment(self, work: Work, finish: str) -> None:
+        """Ship what is left as the segment's last lot, which may be empty, and go on to the next segment."""
+        work.worsen(finish)
+        self._queue(work, len(work.frames), last=True)
+        work.talker_state = None
+        work.run = None
+        work.repeats = None
+        work.segment += 1
+        work.talked = work.segment == len(work.segments)
+
+    def _queue(self, work: Work, n: int, *, last: bool) -> None:
+        codes = tuple(work.frames[:n])
+        del work.frames[:n]
+        work.jobs.append(DecodeJob(work.generation, work.segment, work.shipped, codes, last))
+        work.shipped += n
+        work.backlog += n
+        self._registry.decoder_signal.set()
+
+    def _checked(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        if codes.shape != (self._talker.groups,):
+            raise SynthesisError(f"The talker returned codes of shape {codes.shape}; ({self._talker.groups},) was due.")
+        return np.array(codes, dtype=np.int64)  # a copy: the adapter may reuse its buffer
+
+    def _fail(self, noted: list[tuple[Work, int]], exc: Exception) -> None:
+        with self._registry.lock:
+            for work, generation in noted:
+                if work.generation == generation:
+                    work.close("error", as_synthesis_error("talker", exc))
+
+
+def as_synthesis_error(stage: str, exc: Exception) -> OuzelError:
+    """What the consumer sees when a stage breaks down at work."""
+    if isinstance(exc, OuzelError):
+        return exc
+    error = SynthesisError(f"The {stage} failed: {type(exc).__name__}: {exc}")
+    error.__cause__ = exc
+    return error
