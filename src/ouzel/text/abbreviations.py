@@ -7,8 +7,8 @@ from __future__ import annotations
 
 _ENGLISH = """
     mr mrs ms mx dr prof rev hon fr gen col maj capt cmdr lt sgt cpl pvt gov sen rep pres supt messrs mmes esq jr sr st mt ft ave
-    blvd rd hwy dept univ assn bros inc ltd co corp vs viz cf al approx ca resp incl excl vol vols ch chap eq eqs ed eds trans misc
-    ph.d b.sc m.sc ll.b ll.m ed.d psy.d d.phil
+    blvd rd hwy dept univ assn bros inc ltd co corp vs viz cf al approx ca resp incl excl vol vols ch chap eq eqs ed eds trans
+    misc ph.d b.sc m.sc ll.b ll.m ed.d psy.d d.phil
 """
 _GERMAN = "nr hr str bzw evtl ggf vgl inkl exkl zzgl mio mrd abs bd hrsg sog u.ä dipl ing geb verh gest tel"
 _FRENCH = "mme mlle mm pr env av boul p.ex éd réf"

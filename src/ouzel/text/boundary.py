@@ -1,6 +1,7 @@
 """Where a text may be cut: the decision behind the incremental splitter and the budget splitter.
 
-Rules of contract 8.6 (ASCII marks need whitespace after them, CJK, Indic and Arabic marks do not; closing quotes stay); newlines cut too.
+Rules of contract 8.6: ASCII marks need whitespace after them, CJK, Indic and Arabic marks do not, closing quotes stay. Newlines
+cut as well.
 Each decision looks only at the window it is given, so it cannot depend on how the text was cut into chunks on its way here.
 """
 

@@ -10,7 +10,7 @@ from .boundary import cuts
 from .characters import is_extending, speakable
 
 _WORD_END = re.compile(r"\s+")
-_LEVELS = ("sentence", "clause", "word", "cluster")
+_LEVELS = ("sentence", "clause", "word", "cluster", "character")
 
 
 def split_budget(text: str, count_tokens: Callable[[str], int], max_tokens: int) -> list[str]:
@@ -39,7 +39,7 @@ def split_budget(text: str, count_tokens: Callable[[str], int], max_tokens: int)
     while first < len(ends):
         last = _furthest(ends, first, start, fits)
         if last < 0:
-            unit = text[start : ends[first]]
+            unit = text[start]
             raise UsageError(
                 f"A budget of {max_tokens} tokens is too small for {unit!r}, which alone needs {count_tokens(unit)}."
             )
@@ -50,12 +50,12 @@ def split_budget(text: str, count_tokens: Callable[[str], int], max_tokens: int)
 
 
 def _units(text: str, start: int, end: int, level: int, fits: Callable[[int, int], bool]) -> list[int]:
-    """End offsets of the units of text[start:end], the coarsest that fit; characters are taken on trust."""
+    """End offsets of the units of text[start:end], the coarsest that fit; single characters are taken on trust."""
     out: list[int] = []
     at = start
     for offset in _ends(text[start:end], _LEVELS[level]):
         stop = start + offset
-        if level == len(_LEVELS) - 1 or fits(at, stop):
+        if stop - at == 1 or fits(at, stop):
             out.append(stop)
         else:
             out += _units(text, at, stop, level + 1, fits)
@@ -68,6 +68,8 @@ def _ends(text: str, level: str) -> list[int]:
         return cuts(text, clause=level == "clause")
     if level == "word":
         return [*(m.end() for m in _WORD_END.finditer(text) if m.end() < len(text)), len(text)]
+    if level == "character":
+        return list(range(1, len(text) + 1))
     return [*(i for i in range(1, len(text)) if not is_extending(text[i]) and text[i - 1] != "\u200d"), len(text)]
 
 

@@ -24,7 +24,7 @@ SPACED_CLOSERS = CLOSERS + "“‘«‹*_~`"
 _SPEAKABLE = re.compile(r"[^\W_]")
 # Symbols that a voice does say, although Unicode files them with pictures.
 _SPOKEN_SYMBOLS = frozenset("°©®™№℃℉℗℠")
-_UNSPOKEN_CATEGORIES = frozenset({"So", "Sk", "Cc", "Cf", "Co", "Cn", "Cs"})
+_UNSPOKEN_CATEGORIES = frozenset({"So", "Cc", "Co", "Cn", "Cs"})
 
 
 def first_speakable(text: str) -> int:
@@ -45,7 +45,7 @@ def unspeakable_characters(text: str) -> list[str]:
 
 
 def describe(characters: list[str], limit: int = 5) -> str:
-    """Name characters for a message: U+2026 HORIZONTAL ELLIPSIS as '…' (HORIZONTAL ELLIPSIS), at most `limit` of them."""
+    """Characters for a message, at most `limit` of them: '…' (HORIZONTAL ELLIPSIS), or U+0007 where nothing can be shown."""
     parts = []
     for c in characters[:limit]:
         name = unicodedata.name(c, "")

@@ -10,11 +10,10 @@ from ..errors import UsageError
 _LINE_BREAK = re.compile(r"\r\n?|[\n\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _SPACE = re.compile(r"[^\S\n]+")
 _AROUND_BREAK = re.compile(r" ?\n[ \n]*")
-# Soft hyphen, zero-width, joining and directional marks, byte order mark; control and private characters; half surrogates.
-_INVISIBLE = re.compile(
-    "[\u00ad\u200b\u2060-\u2064\ufeff\u200e\u200f\u202a-\u202e\u2066-\u206f\u061c\ufff9-\ufffb"
-    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff]"
-)
+# Soft hyphen, zero-width, joining and directional marks, byte order mark.
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060-\u2064\ufeff\u200e\u200f\u202a-\u202e\u2066-\u206f\u061c\ufff9-\ufffb]")
+# Control characters that are no white space, half surrogates, private characters; a terminal's colour codes go whole.
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _TERMINAL_CODE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _JOINER = re.compile("[\u200c\u200d]")
 
@@ -30,13 +29,17 @@ def normalize(text: str, language: str | None = None) -> str:
         raise UsageError(
             f"There are no normalisation rules for {language!r} yet; leave the language out to keep the wording as it is."
         )
-    text = _TERMINAL_CODE.sub("", text)
-    text = _LINE_BREAK.sub("\n", text)
+    text = _LINE_BREAK.sub("\n", drop_control(text))
     text = _INVISIBLE.sub("", text)
     text = _JOINER.sub(_joiner, text)
     text = unicodedata.normalize("NFC", text)
     text = _SPACE.sub(" ", text)
     return _AROUND_BREAK.sub("\n", text).strip()
+
+
+def drop_control(text: str) -> str:
+    """Remove terminal colour codes and characters that no font shows: control (not white space), private, half surrogates."""
+    return _CONTROL.sub("", _TERMINAL_CODE.sub("", text))
 
 
 def _joiner(found: re.Match[str]) -> str:

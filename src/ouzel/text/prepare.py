@@ -25,7 +25,8 @@ def prepare(
     """Check and clean one request's text; the same rule for the command line, the Python API and a server (P32, P33, P34).
 
     strip: take out Markdown, HTML tags and emoji. normalise: see normalize(); both off leaves the text as it is, for parity runs.
-    Raises UsageError for text that is empty, has nothing to speak (before or after stripping), or is longer than max_chars.
+    Raises UsageError for text that is empty, has nothing to speak (before or after stripping), is longer than max_chars,
+    or is not valid Unicode and may not be mended.
     """
     if len(text) > max_chars:
         raise UsageError(f"The text has {len(text):,} characters; at most {max_chars:,} are spoken at once, so send it in parts.")
@@ -37,6 +38,8 @@ def prepare(
     clean = strip_markup(text) if strip else text
     if normalise:
         clean = normalize(clean, language)
+    if any("\ud800" <= c <= "\udfff" for c in clean):
+        raise UsageError("The text is not valid Unicode (half of a surrogate pair); send UTF-8, or leave the normaliser on.")
     if not speakable(clean):
         raise UsageError(
             "The text is only markup, so nothing is left to speak; add words, or switch the stripping of markup off."
