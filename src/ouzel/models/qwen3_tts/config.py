@@ -101,10 +101,11 @@ class TalkerConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """`config.json`. `tts_model_type` is custom_voice, voice_design or base."""
+    """`config.json`. `tts_model_type` is custom_voice, voice_design or base; `tts_model_size` is 0b6 or 1b7."""
 
     talker_config: TalkerConfig
     tts_model_type: str
+    tts_model_size: str
     tokenizer_type: str
     im_start_token_id: int
     im_end_token_id: int

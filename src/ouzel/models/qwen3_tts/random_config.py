@@ -70,7 +70,7 @@ def model_config(size: str, kind: str, text_ids: dict[str, int], text_vocab: int
         "architectures": ["Qwen3TTSForConditionalGeneration"],
         "model_type": MODEL_TYPE,
         "tokenizer_type": CODEC_TYPE,
-        "tts_model_size": {"1.7b": "1b7"}.get(size, "0b6"),
+        "tts_model_size": "0b6" if size == "0.6b" else "1b7",  # 0b6 means: takes no instructions
         "tts_model_type": kind,
         **text_ids,
         "speaker_encoder_config": {"enc_dim": TALKERS[size]["hidden_size"], "sample_rate": SAMPLE_RATE},

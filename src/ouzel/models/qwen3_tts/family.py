@@ -1,0 +1,77 @@
+"""Qwen3-TTS as a model family: checkpoint, front end files, networks, front end. Imports the heavy parts when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .config import CODEC_TYPE, MODEL_TYPE, CodecConfig, ModelConfig
+from .frontend import Qwen3TtsFrontend
+from .strict import load_json
+from .tables import read_tables, write_tables
+from .tokenizer import load_tokenizer, read_tokenizer
+
+if TYPE_CHECKING:
+    from ouzel.bundle import Bundle, BundleWriter
+    from ouzel.models.base import Progress
+    from ouzel.pipeline.topology import PipelineConfig
+
+    from .checkpoint import Checkpoint
+
+CONFIG, CODEC_CONFIG, TOKENIZER = "config.json", "codec.json", "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3TtsNetworks:
+    """torch modules of one checkpoint, for conversion."""
+
+    talker: Any
+    predictor: Any
+    decoder: Any
+
+
+class Qwen3TtsFamily:
+    """Implements `ouzel.models.base.Family`."""
+
+    name = MODEL_TYPE
+
+    def pipeline(self) -> PipelineConfig:
+        from .pipeline import PIPELINE
+
+        return PIPELINE
+
+    def recognises(self, config: Mapping[str, Any]) -> bool:
+        return config.get("model_type") == MODEL_TYPE and config.get("tokenizer_type") == CODEC_TYPE
+
+    def read_checkpoint(self, path: Path) -> Checkpoint:
+        from .checkpoint import Checkpoint
+
+        return Checkpoint(path)
+
+    def write_frontend(self, checkpoint: Checkpoint, writer: BundleWriter, weights: str, progress: Progress) -> None:
+        """config.json, codec.json, tokenizer.json and the tables; text rows are float32 for fp32 weights, else float16."""
+        progress("tokenizer", 0.0)
+        writer.describe(tokenizer="hf_bpe", task=checkpoint.config.task)
+        writer.json(CONFIG, load_json(checkpoint.folder / "config.json"))
+        writer.json(CODEC_CONFIG, load_json(checkpoint.folder / "speech_tokenizer" / "config.json"))
+        read_tokenizer(checkpoint.folder).save(writer.path(TOKENIZER))
+        dtype = np.float32 if weights == "fp32" else np.float16
+        write_tables(checkpoint, writer, dtype, lambda done: progress("embedding tables", 0.1 + 0.9 * done))
+
+    def networks(self, checkpoint: Checkpoint) -> Qwen3TtsNetworks:
+        from .network.decoder import build_decoder
+        from .network.predictor import Predictor
+        from .network.talker import Talker
+
+        talker = Talker(checkpoint.config.talker, checkpoint.talker())
+        predictor = Predictor(checkpoint.config.talker.predictor, checkpoint.predictor())
+        return Qwen3TtsNetworks(talker, predictor, build_decoder(checkpoint))
+
+    def frontend(self, bundle: Bundle) -> Qwen3TtsFrontend:
+        config = ModelConfig.parse(bundle.json(CONFIG), f"{bundle.root / CONFIG}")
+        codec = CodecConfig.parse(bundle.json(CODEC_CONFIG), f"{bundle.root / CODEC_CONFIG}")
+        return Qwen3TtsFrontend(config, codec, read_tables(bundle, config), load_tokenizer(bundle.path(TOKENIZER)))

@@ -1,0 +1,169 @@
+"""Requests to talker rows for one converted Qwen3-TTS bundle: validation and defaults of contract 8.2, rows of 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...adapters import PromptRows
+from ...errors import UsageError, choose
+from ...request import SpeechRequest, VoiceInfo
+from .config import TASKS, CodecConfig, ModelConfig
+from .prompt import AUTO, PromptBuilder, Reference, Speech
+from .tables import Tables
+from .tokenizer import TextTokenizer
+
+MAX_INSTRUCTIONS = 500  # characters, the server's tts_max_instructions_length
+MAX_NEW_TOKENS = 4096
+DEFAULT_VOICE = "default"  # the server's name for "no voice given"
+
+
+class Qwen3TtsFrontend:
+    """Implements `ouzel.models.base.Frontend`. official_dialects: see `PromptBuilder`."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        codec: CodecConfig,
+        tables: Tables,
+        tokenizer: TextTokenizer,
+        *,
+        official_dialects: bool = False,
+    ) -> None:
+        self.config = config
+        self.codec = codec
+        self._talker = config.talker
+        self._builder = PromptBuilder(config, tables, tokenizer, official_dialects=official_dialects)
+        self._voices = tuple(
+            VoiceInfo(name, language=str(self._talker.spk_is_dialect.get(name) or "") or None) for name in self._talker.spk_id
+        )
+
+    @property
+    def task(self) -> str:
+        return self.config.task
+
+    @property
+    def voices(self) -> Sequence[VoiceInfo]:
+        """Built-in voices in the checkpoint's order; the first is the default. Empty for VoiceDesign and Base."""
+        return self._voices
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """ "auto", then the checkpoint's names, lower-case; requests may use any case."""
+        return (AUTO, *self._talker.codec_language_id)
+
+    @property
+    def hidden_size(self) -> int:
+        return self._talker.hidden_size
+
+    @property
+    def groups(self) -> int:
+        return self._talker.num_code_groups
+
+    @property
+    def sample_rate(self) -> int:
+        return self.codec.output_sample_rate
+
+    @property
+    def stop_token_id(self) -> int:
+        """The codec end id, for `TalkerSampling.stop_token_ids`."""
+        return self._talker.codec_eos_token_id
+
+    def count_tokens(self, text: str) -> int:
+        return self._builder.count_tokens(text)
+
+    def resolve(self, request: SpeechRequest) -> SpeechRequest:
+        """The request with task, voice, language and prompt layout filled in and names lower-cased; idempotent."""
+        if not request.text.strip():
+            raise UsageError("Input text cannot be empty.")
+        _check_limits(request)
+        instructions = (request.instructions or "").strip() or None
+        self._check_task(request)
+        resolved = replace(
+            request,
+            task_type=self.task,
+            voice=self._voice(request),
+            language=self._language(request.language),
+            instructions=instructions,
+            # the layout that the checkpoint was trained for (contract 4.5)
+            non_streaming_mode=self.task != "Base" if request.non_streaming_mode is None else request.non_streaming_mode,
+        )
+        if self.task == "Base":
+            _check_base(resolved)
+        elif self.task == "VoiceDesign" and instructions is None:
+            raise UsageError("This VoiceDesign model needs instructions that describe the voice.")
+        elif self.task == "CustomVoice" and instructions is not None and self.config.tts_model_size == "0b6":
+            raise UsageError("This 0.6B model was not trained to follow instructions; leave them out or use the 1.7B model.")
+        return resolved
+
+    def rows(self, request: SpeechRequest, text: str) -> PromptRows:
+        """Talker input of segment `text` of a resolved request."""
+        reference = None
+        if request.ref_codes is not None:
+            reference = Reference(request.ref_codes, request.ref_text or "")
+        speech = Speech(
+            text=text,
+            language=request.language or AUTO,
+            voice=request.voice,
+            speaker=request.speaker_embedding,
+            reference=reference,
+            instructions=request.instructions,
+            non_streaming=bool(request.non_streaming_mode),
+        )
+        return self._builder.build(speech)
+
+    def _check_task(self, request: SpeechRequest) -> None:
+        clone = {
+            "speaker_embedding": request.speaker_embedding,
+            "ref_codes": request.ref_codes,
+            "ref_text": request.ref_text,
+        }
+        given = [name for name, value in clone.items() if value is not None]
+        wanted = request.task_type
+        if wanted is None:
+            wanted = "Base" if given else self.task
+        known = {task.lower(): task for task in TASKS.values()}
+        if wanted.lower() not in known:
+            raise choose("task_type", wanted, known.values())
+        if known[wanted.lower()] != self.task:
+            why = f" ({', '.join(given)} given)" if given and request.task_type is None else ""
+            raise UsageError(f"This is a {self.task} model; it cannot do {known[wanted.lower()]}{why}.")
+        if given and self.task != "Base":
+            raise UsageError(f"{', '.join(given)}: only Base models take a reference; this is a {self.task} model.")
+
+    def _voice(self, request: SpeechRequest) -> str | None:
+        name = (request.voice or "").strip()
+        names = [voice.name for voice in self._voices]
+        if not name or name.lower() == DEFAULT_VOICE:
+            return names[0] if self.task == "CustomVoice" and names else None
+        if self.task != "CustomVoice":
+            raise UsageError(
+                f"Unknown voice {name!r}: this {self.task} model has no built-in voices; leave the voice out"
+                + (" and describe it in the instructions." if self.task == "VoiceDesign" else " and give a reference.")
+            )
+        return _match("voice", name, {voice.lower(): voice for voice in names})
+
+    def _language(self, language: str | None) -> str:
+        return _match("language", (language or AUTO).strip() or AUTO, {name.lower(): name for name in self.languages})
+
+
+def _match(kind: str, value: str, names: Mapping[str, str]) -> str:
+    if value.lower() not in names:
+        raise choose(kind, value, names.values())
+    return names[value.lower()]
+
+
+def _check_limits(request: SpeechRequest) -> None:
+    count = len(request.instructions or "")
+    if count > MAX_INSTRUCTIONS:
+        raise UsageError(f"Instructions may have at most {MAX_INSTRUCTIONS} characters, but have {count}.")
+    if request.max_new_tokens is not None and not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
+        raise UsageError(f"max_new_tokens must be from 1 to {MAX_NEW_TOKENS}, but is {request.max_new_tokens}.")
+
+
+def _check_base(request: SpeechRequest) -> None:
+    if request.speaker_embedding is None:
+        raise UsageError("This Base model needs a reference voice: give speaker_embedding, or also ref_codes and ref_text.")
+    if (request.ref_codes is None) != (not (request.ref_text or "").strip()):
+        missing = "ref_text, what is said in the reference" if request.ref_codes is not None else "ref_codes"
+        raise UsageError(f"Imitating a reference in context needs ref_codes and ref_text together; {missing} is missing.")
