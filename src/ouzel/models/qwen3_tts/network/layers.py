@@ -65,32 +65,38 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class GroupQueryAttention(torch.autograd.Function):
-    """`attend` on (1, n, heads * d) tensors, exported as ONNX Runtime's operator of that name (it, too, works in place)."""
+    """`attend` on (1, n, heads * d) tensors, exported as ONNX Runtime's operator of that name (it, too, works in place).
+
+    Returns the attention (1, n, heads * d) and the two buffers.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor, length: Tensor, cos: Tensor, sin: Tensor
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        past_k: Tensor,
+        past_v: Tensor,
+        length: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        heads: int,
+        kv_heads: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        d = past_k.shape[3]
-        q, k, v = (t.unflatten(2, (-1, d)).transpose(1, 2) for t in (q, k, v))
-        out = attend(q, k, v, past_k, past_v, length, cos, sin)
-        ctx.mark_dirty(past_k, past_v)
-        return out, past_k, past_v
+        if torch.onnx.is_in_onnx_export():  # the tracer cannot follow writes in place, and `symbolic` replaces all this
+            return q.clone(), past_k.clone(), past_v.clone()
+        q, k, v = (t.unflatten(2, (count, -1)).transpose(1, 2) for t, count in ((q, heads), (k, kv_heads), (v, kv_heads)))
+        return attend(q, k, v, past_k, past_v, length, cos, sin), past_k, past_v
 
     @staticmethod
-    def symbolic(g: Any, q: Any, k: Any, v: Any, past_k: Any, past_v: Any, length: Any, cos: Any, sin: Any) -> Any:
-        d = past_k.type().sizes()[3]
+    def symbolic(g: Any, *args: Any) -> Any:
+        *tensors, length, cos, sin, heads, kv_heads = args
         last = g.op("Sub", length, g.op("Constant", value_t=torch.tensor([1], dtype=torch.int32)))
-        total = g.op("Squeeze", length)
-        out = g.op(
-            "com.microsoft::GroupQueryAttention",
-            *(q, k, v, past_k, past_v, last, total, cos, sin),
-            num_heads_i=q.type().sizes()[2] // d,
-            kv_num_heads_i=past_k.type().sizes()[1],
-            do_rotary_i=1,
-            outputs=3,
-        )
-        for value, like in zip(out, (q, past_k, past_v), strict=True):
+        inputs = (*tensors, last, g.op("Squeeze", length), cos, sin)
+        name = "com.microsoft::GroupQueryAttention"
+        out = g.op(name, *inputs, num_heads_i=heads, kv_num_heads_i=kv_heads, do_rotary_i=1, outputs=3)
+        for value, like in zip(out, (tensors[0], tensors[3], tensors[4]), strict=True):
             value.setType(like.type())
         return out
 
@@ -125,9 +131,10 @@ class Layer(nn.Module):
 
     def __init__(self, config: LayerConfig, weights: Weights, prefix: str) -> None:
         super().__init__()
-        d, eps = config.head_dim, config.rms_norm_eps
-        self.sizes = [config.num_attention_heads * d, config.num_key_value_heads * d, config.num_key_value_heads * d]
-        self.inner, self.head_dim = config.intermediate_size, d
+        eps = config.rms_norm_eps
+        self.heads, self.kv_heads, self.head_dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+        self.sizes = [count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)]
+        self.inner = config.intermediate_size
         self.input_norm = RmsNorm(weights[f"{prefix}.input_layernorm.weight"], eps)
         self.q_norm = RmsNorm(weights[f"{prefix}.self_attn.q_norm.weight"], eps)
         self.k_norm = RmsNorm(weights[f"{prefix}.self_attn.k_norm.weight"], eps)
@@ -141,9 +148,9 @@ class Layer(nn.Module):
         self, x: Tensor, past_k: Tensor, past_v: Tensor, length: Tensor, cos: Tensor, sin: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = self.qkv(self.input_norm(x)).split(self.sizes, -1)
-        q = self.q_norm(q.unflatten(2, (-1, self.head_dim))).flatten(2)
-        k = self.k_norm(k.unflatten(2, (-1, self.head_dim))).flatten(2)
-        out, past_k, past_v = GroupQueryAttention.apply(q, k, v, past_k, past_v, length, cos, sin)
+        q = self.q_norm(q.reshape(1, -1, self.heads, self.head_dim)).reshape(1, -1, self.sizes[0])
+        k = self.k_norm(k.reshape(1, -1, self.kv_heads, self.head_dim)).reshape(1, -1, self.sizes[1])
+        out, past_k, past_v = GroupQueryAttention.apply(q, k, v, past_k, past_v, length, cos, sin, self.heads, self.kv_heads)
         x = x + self.o(out)
         gate, up = self.gate_up(self.mlp_norm(x)).split([self.inner, self.inner], -1)
         return x + self.down(F.silu(gate) * up), past_k, past_v
