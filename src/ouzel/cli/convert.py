@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="folder of the checkpoint")
     parser.add_argument("out", metavar="OUT", help="folder to make")
     add_conversion(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
+from typing import NoReturn
 
 from ouzel.cli import convert, doctor, models, pull, say, voices
-from ouzel.cli.options import Parser, refuse_unknown
+from ouzel.cli.options import Parser, refuse_unknown, split_stage_options
 from ouzel.errors import OuzelError
 
 COMMANDS = (say, voices, models, pull, convert, doctor)
@@ -35,11 +38,18 @@ def build_parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. A traceback means a bug."""
     try:
-        parser = build_parser()
-        args, extra = parser.parse_known_args(argv)
-        if not getattr(args, "takes_extra", False):
-            refuse_unknown(getattr(args, "parser", parser), extra)
-        args.extra = extra
+        if argv is None:
+            argv = sys.argv[1:]
+            signal.signal(signal.SIGTERM, _terminate)
+        others, stages = split_stage_options(argv)
+        args, extra = build_parser().parse_known_args(others)
+        refuse_unknown(args.parser, extra)
+        if stages and not hasattr(args, "stages"):
+            refuse_unknown(args.parser, stages)
+        args.stages = stages
+        logging.basicConfig(
+            format="ouzel: %(message)s", level=logging.ERROR if getattr(args, "quiet", False) else logging.WARNING
+        )
         code: int = args.run(args)
         sys.stdout.flush()
     except OuzelError as error:
@@ -49,6 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _fail("the program that reads the output has closed the pipe.", OuzelError.exit_code)
     return code
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    """SIGTERM ends the command as Ctrl-C does: what is half-written goes away."""
+    sys.exit(128 + number)
 
 
 def _fail(message: str, code: int) -> int:

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("models", help=HELP, description=DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--verify", action="store_true", help="check every file's checksum, also of bundles checked before")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from ouzel.errors import UsageError, choose
 
-DESCRIPTION_WIDTH = 100
+_STAGE_OPTION = re.compile(r"--stage[-_]\d+[-_]")
+_WIDTH = 100
+STATS = ("table", "json")
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,7 +35,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Fixed width, so that help reads the same in every terminal and in docs/cli.md."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=DESCRIPTION_WIDTH, max_help_position=30)
+        super().__init__(prog, width=_WIDTH, max_help_position=30)
 
 
 def refuse_unknown(parser: Parser, extra: Iterable[str]) -> None:
@@ -41,6 +44,30 @@ def refuse_unknown(parser: Parser, extra: Iterable[str]) -> None:
         if text.startswith("-") and text != "-":
             raise choose("option", text.partition("=")[0], parser.options())
         raise UsageError(f"Unexpected argument {text!r}; quote a text that has spaces. See `{parser.prog} --help`.")
+
+
+def split_stage_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(the other arguments, the --stage-<id>-<field> options with their values): argparse cannot know the names of the latter.
+
+    A bare --stats gets its default value, so that it does not take the text behind it for one.
+    """
+    others: list[str] = []
+    stages: list[str] = []
+    rest = list(arguments)
+    while rest:
+        text = rest.pop(0)
+        if text == "--":
+            others += [text, *rest]
+            break
+        if text == "--stats" and not (rest and rest[0] in STATS):
+            text = f"--stats={STATS[0]}"
+        if not _STAGE_OPTION.match(text):
+            others.append(text)
+            continue
+        stages.append(text)
+        if "=" not in text and rest:
+            stages.append(rest.pop(0))
+    return others, stages
 
 
 def positive_int(text: str) -> int:

@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--keep", action="store_true", help="keep the downloaded checkpoint after the conversion")
     add_conversion(parser)
     parser.epilog = "environment: HF_TOKEN opens private and gated repositories; OUZEL_HOME moves models and downloads."
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> int:

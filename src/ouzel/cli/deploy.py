@@ -1,0 +1,44 @@
+"""The deploy file as the command line changes it: --deploy-config, --async-chunk, --threads, --stage-…"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ouzel.pipeline import DeployConfig, Overrides, PipelineConfig
+
+
+def add_deploy(group: argparse._ArgumentGroup) -> None:
+    """The options about the deploy file and placement."""
+    from ouzel.cli.options import natural_int
+
+    group.add_argument("--threads", type=natural_int, metavar="N", help="of every stage; 0 lets the runtime choose")
+    group.add_argument("--deploy-config", metavar="FILE", help="deploy YAML, or the name of one that comes with ouzel")
+    group.add_argument(
+        "--async-chunk",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="stream, or make everything before the first sample (default: the deploy file's)",
+    )
+    group.add_argument("--stage-overrides", metavar="JSON", help="options of stages, see below")
+
+
+def overrides(args: argparse.Namespace) -> Overrides:
+    """What the arguments change in the deploy file. Raises UsageError."""
+    from ouzel.pipeline import parse_overrides
+
+    given: list[str] = [*args.stages]
+    if args.stage_overrides is not None:
+        given += ["--stage-overrides", args.stage_overrides]
+    if args.async_chunk is not None:
+        given.append("--async-chunk" if args.async_chunk else "--no-async-chunk")
+    return parse_overrides(given)
+
+
+def deploy(args: argparse.Namespace, pipeline: PipelineConfig) -> DeployConfig:
+    """The merged deploy file for a model of this pipeline. Raises ConfigError."""
+    from ouzel.pipeline import load_deploy
+
+    name = args.deploy_config or pipeline.default_deploy or pipeline.model_type
+    return load_deploy(name, overrides=overrides(args), pipeline=pipeline)

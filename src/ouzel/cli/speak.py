@@ -1,0 +1,119 @@
+"""What `ouzel say` does: one request, its chunks to a file, a pipe, the loudspeaker, or two of them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+
+from ouzel.api import TextOptions, load
+from ouzel.audio.pcm import AudioChunk
+from ouzel.audio.player import Player
+from ouzel.cli.deploy import overrides
+from ouzel.cli.output import Output, check_output, open_output
+from ouzel.cli.stats import print_stats
+from ouzel.engine import Utterance
+from ouzel.errors import UsageError
+from ouzel.request import SpeechRequest
+
+log = logging.getLogger("ouzel.cli")
+_JUDGE_AFTER_S = 1.0  # audio at hand before the speed is judged
+
+
+def speak(args: argparse.Namespace) -> int:
+    """Run `ouzel say`. What can be wrong with the arguments is found before the model is loaded."""
+    text = read_text(args.text)
+    play = args.play or args.output is None
+    format_name = None if args.output is None else check_output(args.output, args.format)
+    if play and not _can_play():
+        raise UsageError(
+            "There is nothing to play the speech with: give -o FILE to write it, or install a player: pip install 'ouzel[play]'."
+        )
+    voice = load(
+        args.model,
+        deploy=args.deploy_config,
+        schedule=args.schedule,
+        threads=args.threads,
+        overrides=overrides(args),
+        text=TextOptions(strip=not args.no_strip),
+    )
+    with voice, ExitStack() as stack:
+        utterance = stack.enter_context(voice.start(_request(args, text)))
+        chunks: Iterable[AudioChunk] = utterance
+        if format_name is not None:
+            chunks = _also_write(chunks, stack.enter_context(open_output(args.output, format_name, voice.sample_rate)))
+        if play:
+            player = stack.enter_context(Player())
+            player.play(_warn_if_slow(chunks, utterance), outlook=voice.outlook)
+        else:
+            for _ in chunks:
+                pass
+    _tell_the_end(utterance)
+    if args.stats is not None:
+        print_stats(utterance, voice.name, as_json=args.stats == "json")
+    return 0
+
+
+def read_text(words: list[str]) -> str:
+    """The words joined, or standard input for a single dash. Raises UsageError for what is not UTF-8."""
+    if words != ["-"]:
+        return " ".join(words)
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        raise UsageError(f"The text on standard input is not UTF-8 (see byte {err.start}); convert it first.") from None
+
+
+def _request(args: argparse.Namespace, text: str) -> SpeechRequest:
+    return SpeechRequest(
+        text=text,
+        voice=args.voice,
+        language=args.language,
+        instructions=args.instruct,
+        task_type=args.task_type,
+        non_streaming_mode=args.non_streaming_mode,
+        seed=args.seed,
+        greedy=args.greedy,
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        max_new_tokens=args.max_new_tokens,
+        initial_codec_chunk_frames=args.initial_codec_chunk_frames,
+    )
+
+
+def _can_play() -> bool:
+    return importlib.util.find_spec("sounddevice") is not None or any(map(shutil.which, ("aplay", "ffplay")))
+
+
+def _also_write(chunks: Iterable[AudioChunk], output: Output) -> Iterator[AudioChunk]:
+    for chunk in chunks:
+        if len(chunk.samples):
+            output.write(chunk.samples)
+        yield chunk
+
+
+def _warn_if_slow(chunks: Iterable[AudioChunk], utterance: Utterance) -> Iterator[AudioChunk]:
+    warned = False
+    for chunk in chunks:
+        yield chunk
+        if not warned and not chunk.is_last:
+            so_far = utterance.metrics
+            if so_far.audio_s >= _JUDGE_AFTER_S and so_far.rtf > 1.0:
+                log.warning(
+                    "this machine needs %.1f s for each second of speech, so playback waits until it can go on without gaps; "
+                    "-o FILE does not wait, and `ouzel doctor` shows where the time goes",
+                    so_far.rtf,
+                )
+                warned = True
+
+
+def _tell_the_end(utterance: Utterance) -> None:
+    if utterance.finish_reason == "length":
+        log.warning("the speech was cut off at the limit of frames; a longer one needs a larger --max-new-tokens")
+    elif utterance.finish_reason == "stuck":
+        log.warning("the model went on without saying anything and was stopped; another --seed may do better")
