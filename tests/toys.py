@@ -112,7 +112,8 @@ class ToyDecoderState:
 class ToyDecoder:
     """Each frame is a tone of its codes plus a tail of everything before.
 
-    silent_from: the frame of a segment from which it is silent. poison_at: a decoded frame count at which one sample is NaN. on_decode(frames) is called inside the call.
+    silent_from: the frame of a segment from which it is silent. poison_at: the frame of a segment with a NaN in it.
+    on_decode(frames) is called inside the call.
     """
 
     sample_rate = RATE

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
@@ -43,29 +45,27 @@ class ChunkRing:
 
 
 class SampleRing:
-    """Float32 mono samples between a writer that may wait and a device callback that may not. Thread-safe.
+    """Float32 mono samples between a writer that may wait and a device callback that may not. Thread-safe, waits are passive.
 
-    capacity: samples held at most; `write` waits (passively) while the ring is full, so a writer runs ahead by that much and
-    no more.
+    capacity: samples from which `write` waits, so that a writer runs ahead of the listener by a bounded amount. While playback is
+    held back (`hold`), reading gives silence and writing never waits: what playback is being held for has to fit.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 sample, not {capacity}")
-        self._buffer = np.zeros(capacity, dtype=np.float32)
-        self._start = 0
+        self.capacity = capacity
+        self._clock = clock
+        self._pieces: deque[Samples] = deque()
         self._held = 0
         self._generation = 0
         self._closed = False
         self._ended = False
+        self._start: float | None = 0.0  # clock time from which reading gives samples; None: held back
         self._changed = threading.Condition()
 
     def __len__(self) -> int:
         return self._held
-
-    @property
-    def capacity(self) -> int:
-        return len(self._buffer)
 
     @property
     def drained(self) -> bool:
@@ -73,51 +73,64 @@ class SampleRing:
         return self._ended and self._held == 0
 
     def write(self, samples: Samples) -> bool:
-        """Append all of `samples`, waiting for room; False if `clear` or `close` came meanwhile and the rest was dropped."""
+        """Append `samples`, waiting for room first; False if `clear` or `close` came meanwhile and they were dropped."""
         with self._changed:
             generation = self._generation
-            done = 0
-            while done < len(samples):
-                while self._held == self.capacity and not self._closed and generation == self._generation:
-                    self._changed.wait()
-                if self._closed or generation != self._generation:
-                    return False
-                n = min(self.capacity - self._held, len(samples) - done)
-                end = (self._start + self._held) % self.capacity
-                first = min(n, self.capacity - end)
-                self._buffer[end : end + first] = samples[done : done + first]
-                self._buffer[: n - first] = samples[done + first : done + n]
-                self._held += n
-                done += n
+            while self._held >= self.capacity and self._start is not None and generation == self._generation:
+                self._changed.wait()
+            if self._closed or generation != self._generation:
+                return False
+            if len(samples):
+                self._pieces.append(np.array(samples, dtype=np.float32))
+                self._held += len(samples)
                 self._changed.notify_all()
-            return not self._closed
+            return True
 
     def read_into(self, out: Samples) -> int:
         """Fill `out` and pad it with zeros; returns how many samples were real. Never waits for a writer."""
         with self._changed:
-            n = min(len(out), self._held)
-            first = min(n, self.capacity - self._start)
-            out[:first] = self._buffer[self._start : self._start + first]
-            out[first:n] = self._buffer[: n - first]
-            out[n:] = 0.0
-            self._start = (self._start + n) % self.capacity
-            self._held -= n
-            if n:
+            done = 0
+            while done < len(out) and self._pieces and self._started():
+                piece = self._pieces[0]
+                n = min(len(piece), len(out) - done)
+                out[done : done + n] = piece[:n]
+                done += n
+                if n == len(piece):
+                    self._pieces.popleft()
+                else:
+                    self._pieces[0] = piece[n:]
+            out[done:] = 0.0
+            self._held -= done
+            if done:
                 self._changed.notify_all()
-            return n
+            return done
+
+    def hold(self) -> None:
+        """Silence until `release`."""
+        with self._changed:
+            self._start = None
+
+    def release(self, at: float = 0.0) -> None:
+        """Playback may begin at clock time `at`; later calls may still move it, as long as it has not begun."""
+        with self._changed:
+            self._start = at
+            self._changed.notify_all()
 
     def wait_readable(self) -> bool:
-        """Wait for samples, for the end or for `close`; False when nothing more will come."""
+        """Wait for samples that may be read; False when nothing more will come."""
         with self._changed:
-            while self._held == 0 and not self._closed and not self._ended:
-                self._changed.wait()
-            return self._held > 0 and not self._closed
+            while not self._closed and not self.drained:
+                if self._held and self._started():
+                    return True
+                delay = None if self._start is None or not self._held else self._start - self._clock()
+                self._changed.wait(delay)
+            return False
 
     def wait_drained(self) -> None:
         """Wait until everything written was read, or the ring was cleared or closed."""
         with self._changed:
             generation = self._generation
-            while self._held and not self._closed and generation == self._generation:
+            while self._held and generation == self._generation:
                 self._changed.wait()
 
     def end(self) -> None:
@@ -129,6 +142,7 @@ class SampleRing:
     def clear(self) -> None:
         """Silence at once: drop what is held and turn away a write that is waiting."""
         with self._changed:
+            self._pieces.clear()
             self._held = 0
             self._generation += 1
             self._changed.notify_all()
@@ -137,6 +151,7 @@ class SampleRing:
         """`clear`, and refuse everything after it. Idempotent."""
         with self._changed:
             self._closed = True
-            self._held = 0
-            self._generation += 1
-            self._changed.notify_all()
+            self.clear()
+
+    def _started(self) -> bool:
+        return self._start is not None and self._clock() >= self._start

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from ouzel.adapters import DecoderAdapter, TalkerAdapter
+from ouzel.audio.gate import Outlook
 from ouzel.engine.decoding import Decoding
 from ouzel.engine.metrics import MetricsRecorder
 from ouzel.engine.options import EngineOptions
@@ -21,7 +22,7 @@ from ouzel.engine.talking import Talking
 from ouzel.engine.utterance import Utterance
 from ouzel.engine.work import Work
 from ouzel.errors import SynthesisError, UsageError
-from ouzel.schedule import ScheduleSpec, SpeedEstimator
+from ouzel.schedule import FRAME_MS, ScheduleSpec, SpeedEstimator
 
 _JOIN_TIMEOUT_S = 60.0  # a step or decode call that is still running after this long has hung
 
@@ -68,21 +69,26 @@ class Engine:
         *,
         schedule: ScheduleSpec | None = None,
         initial_chunk: int | None = None,
+        max_frames: int | None = None,
         stuck: StuckPolicy | None = None,
         seed: int | None = None,
     ) -> Utterance:
         """Begin an utterance. Raises UsageError without segments or when too many wait, ClosedError after `close`.
 
-        initial_chunk: the request's initial_codec_chunk_frames (contract 3.3). seed: only reported, the segments carry their own.
+        initial_chunk: the request's initial_codec_chunk_frames (contract 3.3). max_frames: of all segments together; reaching it
+        is finish reason "length". seed: only reported, the segments carry their own.
         """
         if not segments:
             raise UsageError("There is nothing to speak: the utterance has no segment.")
+        if max_frames is not None and max_frames < 1:
+            raise UsageError(f"max_frames must be at least 1, not {max_frames}.")
         registry = self._registry
         work = Work(
             segments,
             lock=registry.lock,
             schedule=schedule or self.schedule,
             initial_chunk=initial_chunk,
+            max_frames=max_frames,
             stuck=stuck or self.options.stuck,
             recorder=MetricsRecorder(clock=registry.clock, frame_seconds=registry.frame_seconds),
         )
@@ -91,6 +97,15 @@ class Engine:
             registry.sweep()
         registry.talker_signal.set()
         return Utterance(work, registry, self.sample_rate, seed)
+
+    def outlook(self, schedule: ScheduleSpec | None = None) -> Outlook | None:
+        """What a playback gate may expect of an utterance that begins now; None until a first one was measured."""
+        speed, spec = self.speed.model(), schedule or self.schedule
+        if speed is None:
+            return None
+        chunk = spec.chunk_frames
+        rtf = (speed.per_frame_ms + speed.decode_call_ms / chunk) / FRAME_MS
+        return Outlook(rtf, 0.0 if spec.kind == "auto" else chunk * FRAME_MS / 1000.0)
 
     def live(self) -> Live:
         """What is alive right now; `live().empty` once all utterances have ended and the workers have let go."""

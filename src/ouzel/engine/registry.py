@@ -34,7 +34,7 @@ class Live:
 
 
 class Registry:
-    """All methods but `close_soon` and `wake` are called with `lock` held. A work leaves once it has ended and no worker holds it."""
+    """All methods but `close_soon` and `wake` need `lock` held. A work leaves when it has ended and no worker has it."""
 
     def __init__(self, options: EngineOptions, frame_seconds: float, clock: Callable[[], float]) -> None:
         self.options = options

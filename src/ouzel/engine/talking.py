@@ -104,10 +104,13 @@ class Talking:
             codes = self._checked(frame.codes)
             work.frames.append(codes)
             work.produced += 1
-            if work.produced == 1 and work.segment == 0:
-                work.recorder.first_frame()
+            work.total += 1
+            work.recorder.first_frame()
             if work.repeats is not None and work.repeats.push(int(codes[0])) and finish is None:
                 finish = "stuck"
+            if work.total == work.max_frames:
+                finish = finish or "length"
+                work.segments = work.segments[: work.segment + 1]
         if finish is not None and work.produced == 0:
             raise SynthesisError(
                 f"The model ended segment {work.segment + 1} of {len(work.segments)} before its first frame: no audio. "

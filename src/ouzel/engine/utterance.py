@@ -31,6 +31,7 @@ class Utterance:
         self._due = 0
         self.sample_rate = sample_rate
         self.seed = seed
+        self.owner: object = None  # kept alive for as long as the utterance is
         self._finalizer = weakref.finalize(self, _abandon, work, registry)
         self._finalizer.atexit = False  # the engine ends everything at exit
 

@@ -54,12 +54,14 @@ class Work:
         lock: threading.Lock,
         schedule: ScheduleSpec,
         initial_chunk: int | None,
+        max_frames: int | None,
         stuck: StuckPolicy,
         recorder: MetricsRecorder,
     ) -> None:
         self.segments = tuple(segments)
         self.schedule = schedule
         self.initial_chunk = initial_chunk
+        self.max_frames = max_frames  # of the whole utterance
         self.stuck = stuck
         self.recorder = recorder
         self.generation = 0
@@ -78,7 +80,8 @@ class Work:
         self.run: ScheduleRun | None = None
         self.repeats: RepeatDetector | None = None
         self.frames: list[NDArray[np.int64]] = []
-        self.produced = 0
+        self.produced = 0  # frames of the segment
+        self.total = 0  # frames of the utterance
         self.shipped = 0
         self.held_since: float | None = None
         # decoder

@@ -1,0 +1,141 @@
+"""From a request to what the engine speaks: checked options, pieces of text, sampling and seeds. No thread, no model."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ouzel.adapters import TalkerSampling
+from ouzel.engine import Segment, segment_seed
+from ouzel.errors import UsageError, choose
+from ouzel.models.base import Frontend
+from ouzel.request import SpeechRequest
+from ouzel.text import prepare, split_budget
+
+OPTIONS = tuple(f.name for f in fields(SpeechRequest) if f.name != "text")
+MAX_NEW_TOKENS = 4096  # contract 5.4
+# Frame budget of a text, contract 5.4: a safety net, not a model of length. Slow, expressive speech needs 6.6 frames a token
+# (P06), ordinary speech about 3.
+FRAMES_PER_TOKEN = 12
+LEAST_BUDGET = 192
+# Longest piece spoken in one go, about 35 s: over minutes the voice drifts and hurries (P39, P40).
+SEGMENT_TOKENS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """strip: take out markdown and emoji. normalise: write out what a voice would misread. segment_tokens: longest piece."""
+
+    strip: bool = True
+    normalise: bool = True
+    segment_tokens: int = SEGMENT_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `Engine.submit` takes. max_frames: of all segments together, None if each has its own limit only."""
+
+    request: SpeechRequest
+    segments: tuple[Segment, ...]
+    seed: int
+    max_frames: int | None
+    warnings: tuple[str, ...] = ()
+
+
+def make_request(text: str | SpeechRequest, options: Mapping[str, Any]) -> SpeechRequest:
+    """A request of a text with keyword options, or a request with some fields replaced. Raises UsageError for unknown names."""
+    for name in options:
+        if name not in OPTIONS:
+            raise choose("option", name, OPTIONS)
+    if isinstance(text, SpeechRequest):
+        request = replace(text, **options)
+    elif isinstance(text, str):
+        request = SpeechRequest(text, **options)
+    else:
+        raise UsageError(f"The text must be a str, not {type(text).__name__}.")
+    _check(request)
+    return request
+
+
+def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int | None, text: TextOptions) -> Plan:
+    """seed: the deploy file's, used if the request has none; without either a random one is drawn, so that it can be reported.
+
+    Raises UsageError for text, voice, language or task that cannot be honoured.
+    """
+    prepared = prepare(request.text, strip=text.strip, normalise=text.normalise, language=request.language)
+    resolved = frontend.resolve(replace(request, text=prepared.text))
+    key = next((s for s in (request.seed, seed) if s is not None), None)
+    if key is None:
+        key = secrets.randbits(63)
+    pieces = split_budget(prepared.text, frontend.count_tokens, text.segment_tokens)
+    segments = tuple(_segment(resolved, frontend, defaults, key, i, piece) for i, piece in enumerate(pieces))
+    limit = request.max_new_tokens
+    # One segment counts its own ids, the end included; several share the frames that are left of the limit.
+    shared = max(1, limit - 1) if limit is not None and len(segments) > 1 else None
+    return Plan(resolved, segments, key, shared, prepared.warnings)
+
+
+def frame_budget(text_tokens: int, limit: int) -> int:
+    """Ids that the talker may sample for a text, the end included: min(limit, max(192, 12 per token)), contract 5.4."""
+    return min(limit, max(LEAST_BUDGET, FRAMES_PER_TOKEN * text_tokens))
+
+
+def _segment(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int, index: int, piece: str) -> Segment:
+    limit = request.max_new_tokens or frame_budget(frontend.count_tokens(piece), defaults.max_tokens)
+    sampling = replace(
+        defaults,
+        temperature=_first(request.temperature, defaults.temperature),
+        top_k=_first(request.top_k, defaults.top_k),
+        top_p=_first(request.top_p, defaults.top_p),
+        max_tokens=limit,
+        min_tokens=min(defaults.min_tokens, limit),
+        seed=segment_seed(seed, index),
+    )
+    return Segment(
+        rows=lambda: frontend.rows(request, piece),
+        sampling=sampling.greedy() if request.greedy else sampling,
+        reference_codes=request.ref_codes,
+    )
+
+
+def _first(asked: Any, default: Any) -> Any:
+    return default if asked is None else asked
+
+
+def _check(request: SpeechRequest) -> None:
+    _number("temperature", request.temperature, 0.0, 100.0)
+    _number("top_p", request.top_p, 0.0, 1.0, above=True)
+    _whole("top_k", request.top_k, 0, None)
+    _whole("max_new_tokens", request.max_new_tokens, 1, MAX_NEW_TOKENS)
+    _whole("initial_codec_chunk_frames", request.initial_codec_chunk_frames, 0, None)
+    _whole("seed", request.seed, None, None)
+    for name in ("voice", "language", "instructions", "task_type", "ref_text"):
+        value = getattr(request, name)
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{name} must be a text, not {value!r}.")
+    for name in ("greedy", "non_streaming_mode"):
+        value = getattr(request, name)
+        if value is not None and not isinstance(value, bool):
+            raise UsageError(f"{name} must be True or False, not {value!r}.")
+
+
+def _number(name: str, value: Any, low: float, high: float, *, above: bool = False) -> None:
+    if value is None:
+        return
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not (low < value if above else low <= value) or value > high:
+        raise UsageError(f"{name} must be a number {'above' if above else 'from'} {low:g} and at most {high:g}, not {value!r}.")
+
+
+def _whole(name: str, value: Any, low: int | None, high: int | None) -> None:
+    if value is None:
+        return
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise UsageError(f"{name} must be a whole number, not {value!r}.")
+    if (low is not None and int(value) < low) or (high is not None and int(value) > high):
+        limits = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise UsageError(f"{name} must be {limits}, not {value!r}.")

@@ -1,0 +1,148 @@
+"""A loaded model that speaks: the object of the Python interface."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ouzel.adapters import TalkerSampling
+from ouzel.api.plan import TextOptions, make_plan, make_request
+from ouzel.audio.gate import Outlook
+from ouzel.engine import Engine, Live, Speech, StuckPolicy, Utterance
+from ouzel.errors import UsageError
+from ouzel.models.base import Frontend
+from ouzel.request import SpeechRequest, VoiceInfo
+from ouzel.schedule import ScheduleSpec
+
+log = logging.getLogger("ouzel.api")
+# Two chunk lengths, so that the cost of a decode call and of a frame can be told apart.
+_WARM_UP = ScheduleSpec("fixed", chunk_frames=4, initial_frames=1)
+_WARM_UP_TOKENS = 6
+
+
+class Voice:
+    """Speaks texts with one bundle; made by `ouzel.load`. Safe to use from several threads and tasks at once.
+
+    Options of `stream`, `start`, `say`, `astream` and `asay` are the fields of SpeechRequest: voice, language, instructions,
+    seed, greedy, temperature, top_k, top_p, max_new_tokens, initial_codec_chunk_frames, … An unknown one raises UsageError.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        frontend: Frontend,
+        *,
+        name: str = "",
+        path: Path | None = None,
+        sampling: TalkerSampling | None = None,
+        seed: int | None = None,
+        text: TextOptions | None = None,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self._engine = engine
+        self._frontend = frontend
+        self._sampling = sampling or TalkerSampling()
+        self._seed = seed
+        self._text = text or TextOptions()
+        weakref.finalize(self, engine.close_soon).atexit = False
+
+    # ---- speak
+
+    def start(self, text: str | SpeechRequest, **options: Any) -> Utterance:
+        """Begin to speak and return at once; iterate the utterance for its audio, `cancel` it at any time.
+
+        Raises UsageError when the request cannot be honoured or too many utterances wait, ClosedError after `close`.
+        """
+        plan = make_plan(make_request(text, options), self._frontend, self._sampling, self._seed, self._text)
+        for warning in plan.warnings:
+            log.warning("%s", warning)
+        utterance = self._engine.submit(
+            plan.segments,
+            initial_chunk=plan.request.initial_codec_chunk_frames,
+            max_frames=plan.max_frames,
+            seed=plan.seed,
+        )
+        utterance.owner = self  # a voice that nobody else holds must not close under its utterance
+        return utterance
+
+    def stream(self, text: str | SpeechRequest, **options: Any) -> Utterance:
+        """The audio chunk by chunk while it is made: `for chunk in voice.stream("Hello")`. Leaving the loop early cancels."""
+        return self.start(text, **options)
+
+    def say(self, text: str | SpeechRequest, **options: Any) -> Speech:
+        """The joined stream. Raises SynthesisError when generation fails."""
+        with self.start(text, **options) as utterance:
+            return utterance.read()
+
+    def astream(self, text: str | SpeechRequest, **options: Any) -> Utterance:
+        """`stream` for asyncio: `async for chunk in voice.astream("Hello")`."""
+        return self.start(text, **options)
+
+    async def asay(self, text: str | SpeechRequest, **options: Any) -> Speech:
+        """`say` for asyncio; cancelling the task cancels the speech."""
+        with self.start(text, **options) as utterance:
+            return await utterance.aread()
+
+    # ---- know
+
+    @property
+    def task(self) -> str:
+        """ "CustomVoice", "VoiceDesign" or "Base"."""
+        return self._frontend.task
+
+    @property
+    def voices(self) -> Sequence[VoiceInfo]:
+        """The voices that the bundle offers; the first is the default."""
+        return self._frontend.voices
+
+    @property
+    def languages(self) -> Sequence[str]:
+        return self._frontend.languages
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz, from the decoder."""
+        return self._engine.sample_rate
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    def outlook(self) -> Outlook | None:
+        """What a playback gate may expect of speech that begins now; see `ouzel.audio.player.Player.play`."""
+        return self._engine.outlook()
+
+    def live(self) -> Live:
+        """What is being spoken; `live().empty` once nothing is."""
+        return self._engine.live()
+
+    # ---- begin and end
+
+    def warm_up(self) -> None:
+        """Speak five frames to nobody: fills the runtime's buffers and gives `auto` a first idea of the speed.
+
+        Later samples do not depend on it. Bundles that need reference audio are left cold.
+        """
+        text = "Warm up."
+        request = make_request(text, {"seed": 0, "max_new_tokens": _WARM_UP_TOKENS})
+        try:
+            plan = make_plan(request, self._frontend, self._sampling, 0, self._text)
+        except UsageError as exc:
+            log.debug("no warm-up: %s", exc)
+            return
+        self._engine.submit(plan.segments, schedule=_WARM_UP, stuck=StuckPolicy(enabled=False)).read()
+
+    def close(self) -> None:
+        """End everything that is being spoken and free the model's threads. Idempotent."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
