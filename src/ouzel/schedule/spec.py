@@ -151,8 +151,10 @@ class ScheduleSpec:
         """A fresh run for one segment.
 
         request_initial: the request's initial_codec_chunk_frames; overrides "fixed" and "auto" (0 = no initial chunk), and is
-        ignored by the others as on the server. active of max_num_seqs: load for the choice of the first chunk; a capacity of 1
-        would choose the largest. speed, expected_frames (a guess of the length): "auto" only. Raises UsageError.
+        ignored by the others as on the server. active of max_num_seqs: load for the choice of the first chunk, active being the
+        requests that hold frames when this one starts. (Seen on the server: it asks at the prefill, so the new request is not
+        among them and an idle one of capacity 1 starts with 2.) speed, expected_frames (a guess of the length): "auto" only.
+        Raises UsageError.
         """
         if request_initial is not None and request_initial < 0:
             raise UsageError(f"initial_codec_chunk_frames must be 0 (no initial chunk) or more, got {request_initial}.")
