@@ -5,6 +5,7 @@ a frame that is lost, doubled or given to the wrong utterance changes every samp
 blocks, fails or cancels there, at an exact point, without a clock.
 """
 
+import dataclasses
 import hashlib
 import threading
 import weakref
@@ -14,7 +15,8 @@ import numpy as np
 
 from ouzel.adapters import Frame, PromptRows, TalkerSampling
 from ouzel.engine import Segment
-from ouzel.errors import UsageError
+from ouzel.errors import UsageError, choose
+from ouzel.request import SpeechRequest, VoiceInfo
 
 GROUPS = 4
 HIDDEN = 8
@@ -204,3 +206,33 @@ def reference_audio(text: str, *, seed: int = 0, talker: ToyTalker | None = None
         rows.append(frame.codes)
     decoder = ToyDecoder()
     return decoder.decode(decoder.start(), np.stack(rows), last=True)
+
+
+class ToyFrontend:
+    """One voice, one language; a token is a word."""
+
+    task = "CustomVoice"
+    voices = (VoiceInfo("toy", description="a toy"),)
+    languages = ("auto",)
+    hidden_size = HIDDEN
+    groups = GROUPS
+    sample_rate = RATE
+    stop_token_id = 2150
+
+    def __init__(self) -> None:
+        self.requests: list[SpeechRequest] = []
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
+        return min(configured, requested or max(40, 12 * text_tokens))
+
+    def resolve(self, request: SpeechRequest) -> SpeechRequest:
+        if request.voice not in (None, "toy"):
+            raise choose("voice", request.voice, ["toy"])
+        self.requests.append(request)
+        return dataclasses.replace(request, voice="toy")
+
+    def rows(self, request: SpeechRequest, text: str) -> PromptRows:
+        return rows_of(text)

@@ -18,10 +18,6 @@ from ouzel.text import prepare, split_budget
 
 OPTIONS = tuple(f.name for f in fields(SpeechRequest) if f.name != "text")
 MAX_NEW_TOKENS = 4096  # contract 5.4
-# Frame budget of a text, contract 5.4: a safety net, not a model of length. Slow, expressive speech needs 6.6 frames a token
-# (P06), ordinary speech about 3.
-FRAMES_PER_TOKEN = 12
-LEAST_BUDGET = 192
 # Longest piece spoken in one go, about 35 s: over minutes the voice drifts and hurries (P39, P40).
 SEGMENT_TOKENS = 160
 
@@ -66,7 +62,7 @@ def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampli
 
     Raises UsageError for text, voice, language or task that cannot be honoured.
     """
-    prepared = prepare(request.text, strip=text.strip, normalise=text.normalise, language=request.language)
+    prepared = prepare(request.text, strip=text.strip, normalise=text.normalise)
     resolved = frontend.resolve(replace(request, text=prepared.text))
     key = next((s for s in (request.seed, seed) if s is not None), None)
     if key is None:
@@ -79,13 +75,8 @@ def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampli
     return Plan(resolved, segments, key, shared, prepared.warnings)
 
 
-def frame_budget(text_tokens: int, limit: int) -> int:
-    """Ids that the talker may sample for a text, the end included: min(limit, max(192, 12 per token)), contract 5.4."""
-    return min(limit, max(LEAST_BUDGET, FRAMES_PER_TOKEN * text_tokens))
-
-
 def _segment(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int, index: int, piece: str) -> Segment:
-    limit = request.max_new_tokens or frame_budget(frontend.count_tokens(piece), defaults.max_tokens)
+    limit = frontend.frame_budget(frontend.count_tokens(piece), defaults.max_tokens, request.max_new_tokens)
     sampling = replace(
         defaults,
         temperature=_first(request.temperature, defaults.temperature),
@@ -93,6 +84,7 @@ def _segment(request: SpeechRequest, frontend: Frontend, defaults: TalkerSamplin
         top_p=_first(request.top_p, defaults.top_p),
         max_tokens=limit,
         min_tokens=min(defaults.min_tokens, limit),
+        stop_token_ids=tuple(dict.fromkeys((*defaults.stop_token_ids, frontend.stop_token_id))),
         seed=segment_seed(seed, index),
     )
     return Segment(

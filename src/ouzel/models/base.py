@@ -50,6 +50,13 @@ class Frontend(Protocol):
     @property
     def sample_rate(self) -> int: ...
 
+    @property
+    def stop_token_id(self) -> int:
+        """The codebook-0 id that ends speech; joins `TalkerSampling.stop_token_ids`."""
+
+    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
+        """`TalkerSampling.max_tokens` of a segment: a net under runaways, at most `configured`; `requested` is honoured."""
+
     def count_tokens(self, text: str) -> int:
         """Token ids of the spoken text alone, without the chat template."""
 

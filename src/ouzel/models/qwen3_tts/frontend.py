@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...adapters import PromptRows
 from ...errors import UsageError, choose
 from ...request import SpeechRequest, VoiceInfo
+from .budget import frame_budget
 from .config import TASKS, CodecConfig, ModelConfig
 from .prompt import AUTO, PromptBuilder, Reference, Speech
 from .tables import Tables
@@ -68,6 +69,9 @@ class Qwen3TtsFrontend:
     def stop_token_id(self) -> int:
         """The codec end id, for `TalkerSampling.stop_token_ids`."""
         return self._talker.codec_eos_token_id
+
+    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
+        return frame_budget(text_tokens, configured, requested)
 
     def count_tokens(self, text: str) -> int:
         return self._builder.count_tokens(text)
