@@ -35,6 +35,7 @@ _FIND = {
 }
 _SPACED_RUN = re.compile(f"[{re.escape(_ENDS + SPACED_CLOSERS)}]*")
 _DIRECT_RUN = re.compile(f"[{re.escape(_ENDS + CLOSERS)}]*")
+_OPENERS = frozenset('([{"“„‘‚«»¿¡*_')
 _EMPHASIS = frozenset("*_~`")
 _STRONG = frozenset("!?\u203c\u2047\u2048\u2049")  # ! ? ‼ ⁇ ⁈ ⁉ need no second look at the word before
 _GAP = re.compile(r"\s*")
@@ -143,8 +144,12 @@ def _judge_dot(text: str, at: int, after: int, *, ended: bool) -> tuple[bool | N
         return _unless(text, after, ended, str.isdigit)
     if token in abbreviations.BEFORE_CAPITAL:
         return _unless(text, after, ended, _not_upper)
-    letters = token.split(".")
-    initials = all(len(part) == 1 and part.upper() != part.lower() for part in letters) and before not in "'’"
+    if token.endswith("str"):  # German street names: Schulstr. 5
+        return _unless(text, after, ended, str.isdigit)
+    letters = token.replace("-", "").split(".")  # J.-P. Sartre
+    initials = all(len(part) == 1 and part.upper() != part.lower() for part in letters) and (
+        before.isspace() or before in _OPENERS
+    )
     return not initials, after
 
 
