@@ -13,7 +13,7 @@ from typing import Any
 
 from ouzel.bundle import BundleWriter, open_bundle
 from ouzel.bundle.bundle import is_bundle
-from ouzel.bundle.fetch import Fetched, fetch
+from ouzel.bundle.fetch import Fetched, fetch, split_repo
 from ouzel.bundle.folders import models_folder
 from ouzel.bundle.hub import Hub
 from ouzel.bundle.progress import Progress, part, silent
@@ -46,9 +46,8 @@ def convert(
     folder = Path(checkpoint).expanduser()
     if weights not in WEIGHTS:
         raise choose("weights", weights, WEIGHTS)
+    family = recognise_family(_read_config(folder))
     target = get_runtime(runtime)
-    config = _read_config(folder)
-    family = recognise_family(config)
     _check_extra()
     with BundleWriter(out, force, part(progress, 0.92, 1.0)) as writer:
         progress("reading the checkpoint", 0.0)
@@ -92,9 +91,11 @@ def pull(
     models folder, under the repository's name (plus the weights, for a converted one). keep: leave the download there.
     Interrupted downloads are resumed by calling again. Raises what `ouzel.bundle.fetch.fetch` and `convert` raise.
     """
+    split_repo(spec)
     if weights not in WEIGHTS:
         raise choose("weights", weights, WEIGHTS)
     get_runtime(runtime)
+    hub = Hub(endpoint, token)
 
     def check(config: Mapping[str, Any]) -> None:
         recognise_family(config)
@@ -104,7 +105,7 @@ def pull(
     def final(suffix: str) -> Path:
         return Path(out).expanduser() if out is not None else models_folder() / f"{_short_name(spec)}{suffix}"
 
-    got = fetch(spec, Hub(endpoint, token), check=check, progress=part(progress, 0.0, 0.5))
+    got = fetch(spec, hub, check=check, progress=part(progress, 0.0, 0.5))
     if got.is_bundle:
         place = final("")
         _check_free(place, force)

@@ -15,8 +15,8 @@ from ouzel.errors import BundleError
 
 HELP = "list the models that are there"
 DESCRIPTION = """\
-List the bundles in the models folder: name, family, task, size, what can run them, path. The folder is
-$OUZEL_HOME/models, or `ouzel/models` in the platform's place for a user's data."""
+List the bundles in the models folder: name, family, task, size, what can run them, path. The
+folder is $OUZEL_HOME/models, or `ouzel/models` in the platform's place for a user's data."""
 
 
 def add(commands: Any) -> None:

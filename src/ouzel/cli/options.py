@@ -32,10 +32,17 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Fixed width, so that help reads the same in every terminal and in docs/cli.md."""
+    """Fixed width and form, so that help reads the same in every terminal, with every Python and in docs/cli.md."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_WIDTH, max_help_position=30)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        # Python 3.13 began to name an option's value once, not behind each spelling.
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
 
 
 def refuse_unknown(parser: Parser, extra: Iterable[str]) -> None:

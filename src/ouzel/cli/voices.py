@@ -13,8 +13,8 @@ from ouzel.cli.table import table
 
 HELP = "list the voices and languages of a model"
 DESCRIPTION = """\
-List the voices that a model offers, with their main language, and on stderr the languages it speaks.
-A VoiceDesign model has no list: say what the voice is like with `ouzel say --instruct`."""
+List the voices that a model offers, with their main language, and on stderr the languages it
+speaks. A VoiceDesign model has no list: say what the voice is like with `ouzel say --instruct`."""
 
 
 def add(commands: Any) -> None:
