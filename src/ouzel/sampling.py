@@ -19,13 +19,13 @@ Logits = NDArray[np.float32]
 _TO_UNIT = 2.0**-53  # the 53 high bits of a 64-bit word as a float64 in [0, 1)
 
 
-def uniforms(seed: int, frame: int, count: int, segment: int = 0) -> NDArray[np.float64]:
+def uniforms(seed: int, frame: int, count: int) -> NDArray[np.float64]:
     """`count` numbers in [0, 1), float64, that depend on nothing but the arguments.
 
-    Philox-4x64 with key (seed, segment) and counter (0, frame, 0, 0): any frame can be drawn without those before it, and no
+    Philox-4x64 with key (seed, 0) and counter (0, frame, 0, 0): any frame can be drawn without those before it, and no
     other request can shift the sequence. seed is taken modulo 2^64.
     """
-    key = np.array([seed & 0xFFFFFFFFFFFFFFFF, segment], np.uint64)
+    key = np.array([seed & 0xFFFFFFFFFFFFFFFF, 0], np.uint64)
     counter = np.array([0, frame, 0, 0], np.uint64)
     raw: NDArray[np.uint64] = np.random.Philox(counter=counter, key=key).random_raw(count)
     return (raw >> np.uint64(11)).astype(np.float64) * _TO_UNIT

@@ -75,7 +75,6 @@ def _trace(module: Any, inputs: Sequence[str], outputs: Sequence[str], dynamic: 
             input_names=list(inputs),
             output_names=list(outputs),
             dynamic_axes={name: dict(axes) for name, axes in dynamic.items()},
-            custom_opsets={MICROSOFT: 1},
         )
     model = onnx.load_from_string(buffer.getvalue())
     model.ir_version = IR_VERSION
@@ -148,7 +147,8 @@ def _attach(
     kept = [value for value in graph.input if value.name not in parameters]
     del graph.input[:]
     graph.input.extend(kept)
-    if products and not any(opset.domain == MICROSOFT for opset in model.opset_import):
+    used = any(node.domain == MICROSOFT for _, node in walk(graph))
+    if used and not any(opset.domain == MICROSOFT for opset in model.opset_import):
         model.opset_import.add(domain=MICROSOFT, version=1)
 
 

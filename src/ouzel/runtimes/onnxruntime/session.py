@@ -5,6 +5,7 @@ A session may be used by one thread at a time; different sessions may run on dif
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from ouzel.errors import BundleError, MissingExtraError, SynthesisError, UsageError
 
+_CACHE_LINE = 64  # bytes
 _ERRORS_ONLY = 3  # ONNX Runtime's severity scale: 0 verbose .. 4 fatal
 
 
@@ -88,8 +90,11 @@ def buffer(array: NDArray[Any]) -> Any:
 
 
 def zeros(shape: Sequence[int], dtype: Any = np.float32) -> tuple[NDArray[Any], Any]:
-    """A zeroed array and the OrtValue over its memory; keep both alive together."""
-    array = np.zeros(tuple(shape), dtype)
+    """A zeroed array on a cache line boundary and the OrtValue over its memory; keep both alive together."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(count + _CACHE_LINE, np.uint8)  # pages that are never written are never resident
+    start = -memory.ctypes.data % _CACHE_LINE
+    array = memory[start : start + count].view(dtype).reshape(tuple(shape))
     return array, buffer(array)
 
 

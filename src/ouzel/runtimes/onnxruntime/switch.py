@@ -1,6 +1,7 @@
 """Computes one of several nodes in an ONNX graph: a tree of If operators, so that the others cost nothing.
 
-ONNX Runtime runs every node of a graph whatever outputs are asked for, and a session for each of 15 heads would mean 15 thread pools.
+ONNX Runtime runs every node of a graph whatever outputs are asked for, and a session for each of 15 heads would mean 15
+thread pools.
 """
 
 from __future__ import annotations

@@ -1,0 +1,82 @@
+"""ONNX Runtime as one of ouzel's runtimes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ouzel.adapters import DecoderAdapter
+from ouzel.errors import MissingExtraError, choose
+from ouzel.runtimes.base import Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.onnxruntime.predictor import OrtPredictor
+from ouzel.runtimes.onnxruntime.session import onnxruntime
+from ouzel.runtimes.onnxruntime.talker import OrtTalker
+
+if TYPE_CHECKING:
+    from ouzel.bundle import Artifact, Bundle, BundleWriter
+
+NAME = "onnxruntime"
+DEVICES = ("cpu",)
+
+
+class OnnxRuntime:
+    """Runtime over the `onnxruntime` package. Every stage it loads is a session of its own, for one thread at a time."""
+
+    name = NAME
+
+    def status(self) -> RuntimeStatus:
+        """Available when the package imports."""
+        try:
+            module = onnxruntime()
+        except MissingExtraError as error:
+            return RuntimeStatus(available=False, detail=str(error))
+        return RuntimeStatus(available=True, version=str(module.__version__), detail="CPU", devices=DEVICES)
+
+    def load_talker(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> OrtTalker:
+        """UsageError for an unknown device or a precision that the artifact does not have."""
+        return OrtTalker(bundle, artifact, _checked(artifact, options))
+
+    def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> OrtPredictor:
+        """As `load_talker`."""
+        return OrtPredictor(bundle, artifact, _checked(artifact, options))
+
+    def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> DecoderAdapter:
+        """As `load_talker`."""
+        from ouzel.runtimes.onnxruntime.decoder import OrtDecoder
+
+        _checked(artifact, options)
+        return OrtDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
+
+    def convert(self, networks: Any, writer: BundleWriter, weights: str, progress: Progress) -> None:
+        """Export talker, predictor and decoder into the folder `onnxruntime/` (see `Runtime.convert`).
+
+        weights holds for talker and predictor; the decoder is written in float32 whatever it says.
+        """
+        from ouzel.runtimes.onnxruntime.export import export_predictor, export_talker, part
+        from ouzel.runtimes.onnxruntime.export_decoder import export_decoder
+        from ouzel.runtimes.onnxruntime.quantize import weight_format
+
+        format = weight_format(weights)
+        folder = writer.path(f"{NAME}/talker.onnx").parent
+
+        def add(stage: str, kind: str, names: list[str], spec: dict[str, Any]) -> None:
+            writer.add_artifact(stage, NAME, kind, [f"{NAME}/{name}" for name in names], spec)
+
+        talker = networks.talker
+        add("talker", weights, export_talker(talker, folder, format, part(progress, "talker", 0.0, 0.65)), talker.spec)
+        del talker
+        predictor = networks.predictor
+        names = export_predictor(predictor, folder, format, part(progress, "code predictor", 0.65, 0.85))
+        add("predictor", weights, names, predictor.spec)
+        decoder = networks.decoder
+        add("decoder", "fp32", export_decoder(decoder, folder, part(progress, "decoder", 0.85, 1.0)), decoder.spec)
+
+
+def _checked(artifact: Artifact, options: StageOptions) -> StageOptions:
+    if options.device not in DEVICES:
+        raise choose("device of onnxruntime", options.device, DEVICES)
+    if options.precision not in ("auto", artifact.weights):
+        raise choose(f"precision of this {artifact.stage}", options.precision, ("auto", artifact.weights))
+    return options
+
+
+RUNTIME = OnnxRuntime()
