@@ -80,7 +80,9 @@ class DecoderMeta:
             sizes = {name: int(meta[name]) for name in cls.__slots__ if name != "layout"}
             layout = {entry["name"]: tuple(int(n) for n in entry["shape"]) for entry in meta["state"]}
         except (KeyError, TypeError, ValueError) as error:
-            raise BundleError(f"The decoder's meta in the manifest is incomplete ({error!r}); convert the bundle again.") from error
+            raise BundleError(
+                f"The decoder's meta in the manifest is incomplete ({error!r}); convert the bundle again."
+            ) from error
         if min(sizes.values()) < 1 or not layout:
             raise BundleError(f"The decoder's meta in the manifest has a size below 1: {sizes}; convert the bundle again.")
         return cls(layout=layout, **sizes)

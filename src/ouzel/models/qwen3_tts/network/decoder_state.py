@@ -1,13 +1,13 @@
 """The state of the codec decoder: which tensors, in which order, of which shape; zeros start an utterance.
 
-    pre             (1, k-1, codebook_dim)             rows before the convolution in front of the transformer
-    filled          (1, window-1)                      1 where the cache holds a frame
-    keys.i values.i (1, kv_heads, window-1, head_dim)  cache of transformer layer i, keys not yet rotated
-    convnext.i      (1, latent, 1, 6)                  tail of the depthwise convolution of upsampling stage i
-    enter           (1, latent, 1, 6)                  tail of the first convolution of the waveform part
-    block.i         (1, decoder_dim >> i, 1, 1)        last column before the transposed convolution of block i
-    unit.i.j        (1, decoder_dim >> i+1, 1, 6 d)    tails of its residual units, dilations d = 1, 3, 9
-    leave           (1, decoder_dim >> blocks, 1, 6)   tail of the last convolution
+pre                 (1, 2, codebook_dim)                rows before the convolution in front of the transformer
+filled              (1, window - 1)                     1 where the cache holds a frame
+keys.i, values.i    (1, kv_heads, window - 1, head_dim) cache of transformer layer i, keys not yet rotated
+convnext.i          (1, latent, 1, 6)                   tail of the depthwise convolution of upsampling stage i
+enter               (1, latent, 1, 6)                   tail of the first convolution of the waveform part
+block.i             (1, decoder_dim >> i, 1, 1)         last column before the transposed convolution of block i
+unit.i.j            (1, decoder_dim >> i + 1, 1, 6 d)   tails of its residual units, dilations d = 1, 3, 9
+leave               (1, decoder_dim >> blocks, 1, 6)    tail of the last convolution
 """
 
 from __future__ import annotations
