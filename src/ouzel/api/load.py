@@ -10,6 +10,7 @@ from typing import Any
 from ouzel.adapters import DecoderAdapter, TalkerAdapter
 from ouzel.api.plan import TextOptions
 from ouzel.api.voice import Voice
+from ouzel.autoregressive import ArTalker
 from ouzel.bundle import Artifact, Bundle, open_bundle
 from ouzel.bundle.store import resolve_model
 from ouzel.engine import Engine, EngineOptions
@@ -106,8 +107,6 @@ def engine_options(config: DeployConfig) -> EngineOptions:
 
 def load_stages(bundle: Bundle, config: DeployConfig, threads: int | None = None) -> tuple[TalkerAdapter, DecoderAdapter]:
     """Both stages on the runtimes that the deploy file places them on."""
-    from ouzel.autoregressive import ArTalker
-
     talker_id, decoder_id = stage_ids(config)
     runtime, artifact, options = _placed(bundle, config, talker_id, "talker", threads)
     core = runtime.load_talker(bundle, artifact, options)
@@ -122,8 +121,12 @@ def load_stages(bundle: Bundle, config: DeployConfig, threads: int | None = None
 def _placed(
     bundle: Bundle, config: DeployConfig, stage_id: int, part: str, threads: int | None
 ) -> tuple[Runtime, Artifact, StageOptions]:
-    edge = config.stage(stage_id).edge
-    weights = None if edge.precision == "auto" else edge.precision
-    artifact = bundle.artifact(part, edge.runtime, weights)
+    """The deploy file decides; what it leaves open, the bundle's own placement does."""
+    edge, own = config.stage(stage_id).edge, bundle.manifest.placement.get(part, {})
+    name = edge.runtime or own.get("runtime")
+    weights: str | None = edge.precision
+    if weights == "auto":
+        weights = own.get("weights") if name == own.get("runtime") else None
+    artifact = bundle.artifact(part, name, weights)
     count = edge.threads if threads is None else threads
     return get_runtime(artifact.runtime), artifact, StageOptions(threads=count, precision=edge.precision, device=edge.device)
