@@ -42,7 +42,7 @@ def load_deploy(
     top = Reader(where, raw)
     topology = _topology(top.text("pipeline"), pipeline, path)
     section = _platform(top, platform)
-    connectors = {name: read_connector(block) for _, block in _named(top.mapping("connectors"))}
+    connectors = {name: read_connector(block) for name, block in _named(top.mapping("connectors"))}
     blocks = _blocks(top, section, given, topology)
     async_chunk = top.boolean("async_chunk", True) if given.async_chunk is None else given.async_chunk
     async_chunk = async_chunk and len(topology.stages) > 1
@@ -175,7 +175,7 @@ def _check_async(topology: PipelineConfig, stages: Sequence[StageDeploy], async_
     for producer, consumer in topology.edges:
         if topology.stage(producer).async_processor and mode[producer] != mode[consumer]:
             raise ConfigError(
-                f"{where}: async_chunk differs at the two ends of edge {producer} -> {consumer}: {mode[producer]} and {mode[consumer]}. "
+                f"{where}: async_chunk differs at the two ends of edge {producer} -> {consumer}. "
                 "Set it on both stages, or once for the whole file."
             )
 
