@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,4 +63,4 @@ def chunks(frames: int, size: int | None, seed: int = 0) -> list[slice]:
     rng, edges = np.random.default_rng(seed), [0]
     while edges[-1] < frames:
         edges.append(min(frames, edges[-1] + (size or int(rng.integers(1, 41)))))
-    return [slice(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from decoder_case import REQUIRED_DB, chunks, golden_checkpoint, read_golden, snr
 
+from decoder_case import REQUIRED_DB, chunks, golden_checkpoint, read_golden, snr
 from ouzel.adapters import DecoderAdapter
 from ouzel.errors import BundleError, SynthesisError, UsageError
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
