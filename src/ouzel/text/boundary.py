@@ -63,7 +63,9 @@ def find_cut(window: str, scan: int, *, ended: bool, clause: bool) -> tuple[int,
         scan = after
     if ended:
         return len(window), 0
-    return (_forced_cut(window) if full else 0), len(window)
+    if full:
+        return _forced_cut(window), 0
+    return 0, len(window)
 
 
 def cuts(text: str, *, clause: bool) -> list[int]:

@@ -6,7 +6,7 @@ import re
 
 # Blocks and single characters that are shown as pictures. Left in: digits in circles, musical ♭♮♯, plain arrows, © ® ™.
 _PICTURES = (
-    "\U0001f000-\U0001faff\u2600-\u266c\u2670-\u2775\u2794-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
+    "\U0001f000-\U0001f0ff\U0001f10d-\U0001faff\u2600-\u266c\u2670-\u2775\u2794-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
     "\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe"
 )
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"

@@ -14,7 +14,7 @@ _BRACKET = re.compile(r"!?\[|\]")
 _DESTINATION = re.compile(r"""\(\s*<?((?:[^\s()\[\]<>]|\([^\s()\[\]]*\))*)>?(?:\s+"[^"\[\]]*"|\s+'[^'\[\]]*')?\s*\)""")
 _REFERENCE = re.compile(r"\[([^\[\]\n]{0,200})\]")
 _ADDRESS = re.compile(
-    r"""<((?:https?|ftp|mailto):[^\s<>]+|[^\s<>@]{1,64}@[^\s<>@]+)>|(?:(?:https?|ftp)://|www\.)[^\s<>"*\x00]+""", re.IGNORECASE
+    r"""<((?:https?|ftp|mailto):[^\s<>]+|[^\s<>@]{1,64}@[^\s<>@]+)>|(?:(?:https?|ftp)://|www\.)[^\s<>"\x00]+""", re.IGNORECASE
 )
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)(\s[^<>]*)?/?>")
 _FOOTNOTE = re.compile(r"\^\d{1,4}")
@@ -60,7 +60,7 @@ class _Held:
     def address(self, found: re.Match[str]) -> str:
         """Keep a web or mail address as it is, without the angle brackets or the emphasis around it."""
         whole = found.group(1) or found.group()
-        core = whole.rstrip("_~")
+        core = whole.rstrip("*_~")
         return self.hold(core) + whole[len(core) :]
 
     def restore(self, text: str) -> str:
