@@ -65,17 +65,17 @@ class PlaybackGate:
         return (self._arrivals[-1][0] - self._arrivals[0][0]) / later
 
     def earliest_start(self, outlook: Outlook | None = None) -> float | None:
-        """Clock time from which playback can run through; None while no start is safe.
+        """Clock time, possibly past, from which playback can run through; None while no start is safe.
 
         Without an outlook the measured speed and the latest chunk's length stand in for it.
         """
-        if not self._arrivals or self._received <= 0:
+        start = uninterrupted_latency(self._arrivals)  # what is here already must not have a hole of its own
+        if start is None:
             return None
-        first, latest = self._arrivals[0][0], self._arrivals[-1][0]
-        start: float | None = latest if self._ended else self._projected(outlook or self._own_outlook(), latest)
-        if start is not None:
-            # What is already here is no longer a reason to wait, but it must not have a hole of its own either.
-            start = max(start, first)
+        first = self._arrivals[0][0]
+        if not self._ended:
+            projected = self._projected(outlook or self._own_outlook(), self._arrivals[-1][0])
+            start = None if projected is None else max(start, projected)
         if self._max_hold is not None:
             limit = first + self._max_hold
             start = limit if start is None else min(start, limit)

@@ -1,6 +1,6 @@
 """Chunk schedules: how many codec frames travel to the decoder at a time (contract 3). Pure values without a clock."""
 
-from ouzel.schedule.plan import FRAME_MS, first_chunk, plan_sizes, smallest_sustained_chunk
+from ouzel.schedule.plan import FRAME_MS, first_chunk, plan_sizes, projected_rtf, smallest_sustained_chunk
 from ouzel.schedule.run import ScheduleRun
 from ouzel.schedule.spec import CONNECTOR_KEYS, KINDS, ScheduleSpec
 from ouzel.schedule.speed import SpeedEstimator, SpeedModel
@@ -15,5 +15,6 @@ __all__ = [
     "SpeedModel",
     "first_chunk",
     "plan_sizes",
+    "projected_rtf",
     "smallest_sustained_chunk",
 ]

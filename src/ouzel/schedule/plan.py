@@ -34,6 +34,11 @@ FRAME_MS = 80.0
 TOLERANCE_MS = 1e-6
 
 
+def projected_rtf(speed: SpeedModel, chunk_frames: int) -> float:
+    """Wall time / audio time of chunks of `chunk_frames`, for `audio.gate.Outlook`; above 1 no unbounded start is safe."""
+    return speed.chunk_ms(chunk_frames) / (FRAME_MS * chunk_frames)
+
+
 def smallest_sustained_chunk(speed: SpeedModel, chunk_frames: int) -> int | None:
     """n*: fewest frames that play at least as long as they take; None if not even `chunk_frames` do."""
     gain = FRAME_MS - speed.per_frame_ms
