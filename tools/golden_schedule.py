@@ -1,6 +1,7 @@
 """Write tests/golden/schedule/*.json from the real vLLM-Omni 0.30.0 stage processors.
 
-Run from the repository root with the Python of a venv that has vllm-omni, after `source tools/oracle/env.sh`:
+Run from the repository root with the Python of a venv that has vllm-omni; without a GPU, its CPU platform plug-in on PYTHONPATH
+and VLLM_CPU_OMP_THREADS_BIND=nobind as for tools/oracle/omni.py:
 
     VENV/bin/python tools/golden_schedule.py
 
