@@ -108,7 +108,7 @@ def test_other_dimensions_work_from_the_config_alone(size):
     assert samples.shape == (60 * 36,)
     whole = run(network, codes, [slice(None)])
     assert 0.01 < whole.std() < 0.5
-    assert snr(samples, whole) >= 2 * REQUIRED_DB, "float64 leaves no room for a small mistake"
+    assert snr(samples, whole) >= 140, "in float64 only the rotation table, rounded to float32, differs"
 
 
 def test_attention_sees_exactly_the_window():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ouzel.models.qwen3_tts.network.layers import Linear, RmsNorm, rope_tables
+from ouzel.models.qwen3_tts.network.layers import Linear, RmsNorm
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,10 @@ class WindowTransformer(nn.Module):
         self.norm = RmsNorm(tensors["norm.weight"], epsilon)
         self.leave = Linear(tensors["output_proj.weight"], tensors["output_proj.bias"])
         self.past = shape.window - 1
-        cos, sin = rope_tables(self.past + max_new, shape.head_dim, theta)
-        self.cos = nn.Parameter(cos.repeat(1, 2), requires_grad=False)
-        self.sin = nn.Parameter(sin.repeat(1, 2), requires_grad=False)
+        exponent = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
+        angles = torch.outer(torch.arange(self.past + max_new, dtype=torch.float64), theta**-exponent).repeat(1, 2)
+        self.cos = nn.Parameter(angles.cos().float(), requires_grad=False)
+        self.sin = nn.Parameter(angles.sin().float(), requires_grad=False)
         self.index = nn.Parameter(torch.arange(self.past + max_new), requires_grad=False)
 
     def forward(self, x: Tensor, filled: Tensor, cache: Sequence[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
