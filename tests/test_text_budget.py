@@ -107,10 +107,6 @@ def test_every_piece_fits_and_nothing_speakable_is_lost(text, budget, counter):
 
 @given(TEXTS, st.integers(3, 30))
 @settings(deadline=None)
-def test_neighbouring_pieces_would_not_fit_together(text, budget):
-    """With a counter that grows with the text, no two neighbours could have been one piece of whole units."""
-    pieces = split_budget(text, len, budget)
-    rejoined = "".join("".join(pieces).split())
-    kept = "".join(text.split())
-    assert len(rejoined) >= sum(c.isalnum() for c in kept)
-    assert len(pieces) <= 2 * len(text) // budget + 2
+def test_pieces_are_few(text, budget):
+    """A piece and its successor never fit together, so two of them use up more than the budget."""
+    assert len(split_budget(text, len, budget)) <= 2 * len(text) / budget + 1

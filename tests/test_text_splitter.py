@@ -37,7 +37,7 @@ See https://a.example/c.d?x=1.2!y, or me.you@x.example.| Then go to www.a.exampl
 3. Third item.| 4. Fourth item.| It cost 3.| Then 4.
 am 3. Oktober 1990, am 4. und 5. Mai.| Ja.
 z. B. der Hr. Dr. Müller u. a. aus der Schulstr. 5 bzw. Nr. 7.| Ja.
-M. Dupont et Mme. Durand.| « Oui. » dit-il.| Non !| Si ?
+M. Dupont et Mme. Durand.| « Oui. » dit-il.| Non !| « Si ? »| Fin
 El Sr. Gómez y la Sra. Pérez de EE.UU. llegaron.| ¿Sí?| ¡No!
 А. С. Пушкин жил на ул. Мойка, т.е. в 1837 г. там.| Да.
 That's how it is.| Ok, give it to me.| Then go.

@@ -39,6 +39,7 @@ _OPENERS = frozenset('([{"“„‘‚«»¿¡*_')
 _EMPHASIS = frozenset("*_~`")
 _STRONG = frozenset("!?\u203c\u2047\u2048\u2049")  # ! ? ‼ ⁇ ⁈ ⁉ need no second look at the word before
 _GAP = re.compile(r"\s*")
+_BLANKS = re.compile(rf"[^\S{NEWLINES}]*")
 _WORD = re.compile(r"[^\W\d_]+")
 _TOKEN = re.compile(r"(?<![^\W_])[^\W\d_](?:[^\W\d_.]|\.(?=[^\W\d_])|\.-)*$")
 _NUMBER = re.compile(r"(?<!\S)[(\[]?(?:\d{1,3}\.)*\d{1,3}$")
@@ -99,8 +100,8 @@ def _judge(text: str, at: int, *, ended: bool) -> tuple[bool | None, int]:
         return not in_number, after
     if not text[after].isspace():
         return False, after
-    if "«" in text[:at] and text.count("«", 0, after) > text.count("»", 0, after):
-        gap = _GAP.match(text, after)
+    if text.count("«", 0, after) > text.count("»", 0, after):
+        gap = _BLANKS.match(text, after)
         peek = gap.end() if gap else after
         if peek == len(text):
             return (True, after) if ended else (None, after)
