@@ -1,0 +1,56 @@
+"""The greedy parity cases, shared by both oracles and by the tests that read their goldens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FRAMES = 121  # ids sampled at most: both oracles then return 120 frames (contract 5.1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One greedy utterance. `penalty` is the repetition penalty; `icl` gives reference codes (seeded) with `ref_text`."""
+
+    name: str
+    task: str  # custom_voice | base | voice_design: also the checkpoint's type
+    text: str
+    language: str = "Auto"
+    voice: str | None = None
+    instruct: str | None = None
+    layout: bool | None = None  # non_streaming_mode; None = the task's default
+    penalty: float = 1.0
+    icl: bool = False
+    ref_text: str | None = None
+
+
+CASES = (
+    Case("cv_english", "custom_voice", "Hello world, this is a parity test.", "English", "Vivian"),
+    Case("cv_auto", "custom_voice", "The quick brown fox jumps over the lazy dog at 9:30.", "Auto", "ryan"),
+    Case("cv_chinese", "custom_voice", "你好，世界。今天天气很好。", "Chinese", "serena"),
+    Case("cv_dialect", "custom_voice", "A voice with a dialect of its own.", "Auto", "eric"),
+    Case("cv_streaming", "custom_voice", "Text that is fed one row a frame while speech goes on.", "German", "aiden", layout=False),
+    Case("cv_penalty", "custom_voice", "Penalties change what is likely.", "French", "sohee", penalty=1.05),
+    Case("base_english", "base", "Speak with the voice of a vector.", "English"),
+    Case("base_auto", "base", "Nothing is said about the language here.", "Auto"),
+    Case("base_full_text", "base", "All of the text goes in first.", "Italian", layout=True),
+    Case("base_russian", "base", "Привет, это проверка.", "Russian"),
+    Case("base_icl", "base", "Now in the style of the reference.", "English", icl=True, ref_text="This was said before."),
+    Case("vd_plain", "voice_design", "A voice made to order.", "English", instruct="A calm, low voice."),
+    Case("vd_long", "voice_design", "One, two, three, four, five, six.", "Auto", instruct="Excited; speaks fast and high, out of breath."),
+    Case("vd_japanese", "voice_design", "こんにちは、元気ですか。", "Japanese", instruct="やさしい女性の声"),
+    Case("vd_streaming", "voice_design", "Row by row, word by word.", "Spanish", instruct="Old sailor.", layout=False),
+)
+
+
+def vector(hidden: int):  # noqa: ANN201 (numpy is imported late: this file is read by three interpreters)
+    """The speaker vector of the Base cases, float32 (hidden,)."""
+    import numpy as np
+
+    return (np.random.Generator(np.random.Philox(77)).standard_normal(hidden) * 0.3).astype(np.float32)
+
+
+def reference_codes(frames: int = 12):  # noqa: ANN201
+    """Reference codec frames of the ICL cases, int64 (frames, 16), ids 1..2047."""
+    import numpy as np
+
+    return np.random.Generator(np.random.Philox(78)).integers(1, 2048, (frames, 16))
