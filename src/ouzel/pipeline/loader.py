@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ouzel.errors import ConfigError
+from ouzel.errors import ConfigError, choose
 from ouzel.pipeline import merge, notices, source
 from ouzel.pipeline.connector import CodecConnector, ConnectorSpec, read_codec, read_connector
 from ouzel.pipeline.deploy import DeployConfig
@@ -112,6 +112,8 @@ def _named(reader: Reader | None) -> Iterator[tuple[str, Reader]]:
 
 def _topology(own: str | None, given: PipelineConfig | str | None, path: Path) -> PipelineConfig:
     if own is not None:
+        if own not in pipelines():
+            raise ConfigError(f"{path}: {choose('pipeline', own, pipelines())}")
         return get_pipeline(own)
     if isinstance(given, PipelineConfig):
         return given
@@ -139,17 +141,22 @@ def _blocks(top: Reader, section: Reader, given: Overrides, topology: PipelineCo
         if stage_id in blocks:
             blocks[stage_id] = merge.platform_stage(blocks[stage_id], over.data)
     for stage_id, edge in read_edge_stages(top.mapping("edge")).items():
-        topology.stage(stage_id)
+        _known(stage_id, topology, top.where)
         block = blocks.setdefault(stage_id, {"stage_id": stage_id})
         block["edge"] = {**edge, **(block.get("edge") or {})}
     for stage_id, over_block in given.stages.items():
-        topology.stage(stage_id)
+        _known(stage_id, topology, WHERE)
         check_stage(Reader(WHERE, {"stage_id": stage_id, **over_block}, f"stage {stage_id}"))
         blocks[stage_id] = merge.deep(blocks.get(stage_id, {"stage_id": stage_id}), merge.flat_stage(over_block))
     strange = sorted(set(blocks) - set(topology.stage_ids))
     if strange:
         notices.log.warning("%s: stage %s is not part of pipeline %s and is not used", top.where, strange, topology.model_type)
     return {stage_id: block for stage_id, block in blocks.items() if stage_id not in strange}
+
+
+def _known(stage_id: int, topology: PipelineConfig, where: str) -> None:
+    if stage_id not in topology.stage_ids:
+        raise ConfigError(f"{where}: {choose(f'stage of pipeline {topology.model_type!r}', stage_id, topology.stage_ids)}")
 
 
 def _stage(

@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from ouzel.errors import UsageError, choose
-from ouzel.pipeline import merge
+from ouzel.pipeline import merge, source
 from ouzel.pipeline.edge import EDGE_KEYS
 from ouzel.pipeline.stage import SERVER_STAGE_KEYS, USED_STAGE_KEYS
 
@@ -66,7 +64,7 @@ def parse_overrides(arguments: Sequence[str]) -> Overrides:
                 bulk[stage] = merge.deep(bulk.get(stage, {}), block)
         elif match is not None:
             stage = int(match.group(1))
-            single[stage] = merge.deep(single.get(stage, {}), _block(flag, {match.group(2): _value(flag, value)}))
+            single[stage] = merge.deep(single.get(stage, {}), _block(flag, {match.group(2): source.value(value, flag)}))
     stages = {stage: merge.deep(single.get(stage, {}), bulk.get(stage, {})) for stage in sorted({*single, *bulk})}
     return Overrides(deploy_config, async_chunk, stages)
 
@@ -103,10 +101,3 @@ def _block(flag: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         else:
             block = merge.deep(block, {plain: value})
     return block
-
-
-def _value(flag: str, text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{flag}: {text!r} is not a value: {' '.join(str(error).split())}.") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -72,8 +73,9 @@ class Reader:
         expected = "a number" + (
             f" of at least {minimum:g}" if minimum is not None else f" above {above:g}" if above is not None else ""
         )
-        good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if not good or (minimum is not None and value < minimum) or (above is not None and value <= above):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > sys.float_info.max or math.isnan(value):
+            raise self.fault(key, expected, value)
+        if (minimum is not None and value < minimum) or (above is not None and value <= above):
             raise self.fault(key, expected, value)
         return float(value)
 

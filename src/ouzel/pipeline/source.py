@@ -61,21 +61,27 @@ def parse(path: Path) -> Raw:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from error
+    data = value(text, str(path))
+    return {} if data is None else dict(Reader(str(path), data).data)
+
+
+def value(text: str, where: str) -> Any:
+    """YAML text as plain Python values. Raises ConfigError that names `where` and, for bad syntax, line and column."""
     try:
         data = yaml.load(text, Loader=_Loader)
+        _refuse_interpolation(data, where)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
-    if data is None:
-        return {}
-    _refuse_interpolation(data, path)
-    return dict(Reader(str(path), data).data)
+        raise ConfigError(f"{where} is not valid YAML: {' '.join(str(error).split())}.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{where} is nested too deep, or contains itself.") from error
+    return data
 
 
-def _refuse_interpolation(data: Any, path: Path) -> None:
+def _refuse_interpolation(data: Any, where: str) -> None:
     if isinstance(data, str) and "${" in data:
-        raise ConfigError(f"{path}: {data!r} asks for interpolation, which is not supported here; write the value itself.")
+        raise ConfigError(f"{where}: {data!r} asks for interpolation, which is not supported here; write the value itself.")
     for item in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
-        _refuse_interpolation(item, path)
+        _refuse_interpolation(item, where)
 
 
 class _Loader(yaml.SafeLoader):
