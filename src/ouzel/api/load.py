@@ -63,6 +63,7 @@ def load(
         sampling=config.talker_sampling(talker_id),
         seed=stage.sampling.get("seed"),
         text=text,
+        gate=config.playback.gate,
     )
     if warm_up:
         try:

@@ -41,9 +41,11 @@ class Voice:
         sampling: TalkerSampling | None = None,
         seed: int | None = None,
         text: TextOptions | None = None,
+        gate: bool = True,
     ) -> None:
         self.name = name
         self.path = path
+        self.gate = gate  # whether the deploy file wants the first sample held until no gap is foreseen; for `Player(gate=...)`
         self._engine = engine
         self._frontend = frontend
         self._sampling = sampling or TalkerSampling()
