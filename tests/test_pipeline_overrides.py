@@ -114,3 +114,9 @@ def test_a_field_that_means_nothing_here_is_named(caplog):
 def test_values_are_checked_like_those_of_a_file(arguments, message):
     with pytest.raises(ConfigError, match=message):
         load_deploy("qwen3_tts", overrides=parse_overrides(arguments))
+
+
+def test_overrides_given_as_values_are_checked_too():
+    assert load_deploy("qwen3_tts", overrides=Overrides(stages={0: {"edge_threads": 2}})).stage(0).edge.threads == 2
+    with pytest.raises(UsageError, match="Did you mean 'max_num_seqs'"):
+        load_deploy("qwen3_tts", overrides=Overrides(stages={0: {"max_num_sqs": 4}}))

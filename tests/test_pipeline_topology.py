@@ -153,3 +153,10 @@ def test_checkpoints_of_qwen3_tts_resolve():
     assert resolve_pipeline(hf_config={"model_type": "qwen3_tts"}).model_type == "qwen3_tts"
     assert resolve_pipeline(path="models/Qwen3-TTS-12Hz-0.6B-CustomVoice").model_type == "qwen3_tts"
     assert resolve_pipeline(hf_config={"architectures": ["Qwen3TTSForConditionalGeneration"]}).model_type == "qwen3_tts"
+
+
+def test_the_qwen3_tts_hooks_exist():
+    found = get_pipeline("qwen3_tts")
+    for mode in (True, False):
+        for name in found.hooks(0, 1, async_chunk=mode):
+            assert name is None or resolve_processor(name).__name__ == name.partition(":")[2]

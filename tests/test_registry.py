@@ -170,3 +170,8 @@ def test_who_wins_a_name(monkeypatch, caplog):
     registry.unregister("a")
     assert registry.get("a") is list
     assert registry.get("b") is dict
+
+
+@pytest.mark.parametrize(("get", "name"), [(get_family, "qwen3_tts"), (get_runtime, "onnxruntime")])
+def test_the_builtins_keep_their_protocols(get, name):
+    assert get(name).name == name

@@ -12,7 +12,7 @@ from ouzel.pipeline.connector import CodecConnector, ConnectorSpec, read_codec, 
 from ouzel.pipeline.deploy import DeployConfig
 from ouzel.pipeline.edge import read_edge_stages, read_playback
 from ouzel.pipeline.merge import Raw
-from ouzel.pipeline.overrides import WHERE, Overrides
+from ouzel.pipeline.overrides import WHERE, Overrides, stage_block
 from ouzel.pipeline.reader import Reader
 from ouzel.pipeline.registry import get_pipeline, pipelines
 from ouzel.pipeline.stage import StageDeploy, check_stage, read_stage
@@ -146,6 +146,7 @@ def _blocks(top: Reader, section: Reader, given: Overrides, topology: PipelineCo
         block["edge"] = {**edge, **(block.get("edge") or {})}
     for stage_id, over_block in given.stages.items():
         _known(stage_id, topology, WHERE)
+        over_block = stage_block(WHERE, over_block)
         check_stage(Reader(WHERE, {"stage_id": stage_id, **over_block}, f"stage {stage_id}"))
         blocks[stage_id] = merge.deep(blocks.get(stage_id, {"stage_id": stage_id}), merge.flat_stage(over_block))
     strange = sorted(set(blocks) - set(topology.stage_ids))

@@ -64,7 +64,7 @@ def parse_overrides(arguments: Sequence[str]) -> Overrides:
                 bulk[stage] = merge.deep(bulk.get(stage, {}), block)
         elif match is not None:
             stage = int(match.group(1))
-            single[stage] = merge.deep(single.get(stage, {}), _block(flag, {match.group(2): source.value(value, flag)}))
+            single[stage] = merge.deep(single.get(stage, {}), stage_block(flag, {match.group(2): source.value(value, flag)}))
     stages = {stage: merge.deep(single.get(stage, {}), bulk.get(stage, {})) for stage in sorted({*single, *bulk})}
     return Overrides(deploy_config, async_chunk, stages)
 
@@ -83,12 +83,15 @@ def parse_stage_overrides(text: str) -> dict[int, dict[str, Any]]:
             raise UsageError(f'--stage-overrides: keys are stage ids such as "0", found {key!r}.')
         if not isinstance(block, dict):
             raise UsageError(f"--stage-overrides: stage {key} must be an object of fields, found {block!r}.")
-        found[int(key)] = _block("--stage-overrides", block)
+        found[int(key)] = stage_block("--stage-overrides", block)
     return found
 
 
-def _block(flag: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Flat stage block of field -> value, dashes as underscores, edge_<key> put inside `edge`; None values left out."""
+def stage_block(flag: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat stage block of field -> value, dashes as underscores, edge_<key> put inside `edge`; None values left out.
+
+    `flag` names the source in errors. Raises UsageError for an unknown field, naming the valid ones.
+    """
     block: dict[str, Any] = {}
     for name, value in fields.items():
         plain = name.replace("-", "_")
