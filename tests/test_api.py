@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import wave
+import weakref
 
 import numpy as np
 import pytest
@@ -196,12 +197,15 @@ def test_a_voice_that_nobody_holds_ends_its_threads_but_not_under_a_running_utte
     utterance = only_the_utterance()
     gc.collect()
     threads = [t for t in threading.enumerate() if t.name.startswith("ouzel-")]
+    engine = weakref.ref(utterance.owner.engine)
     assert len(list(utterance)) > 1
     del utterance
     gc.collect()
     for thread in threads:
         thread.join(30)
     assert threading.active_count() == before
+    gc.collect()
+    assert engine() is None
 
 
 def test_warm_up_changes_no_later_sample_and_primes_the_speed(voice):

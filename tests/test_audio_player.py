@@ -62,11 +62,16 @@ def test_stop_silences_and_lets_the_play_call_return():
     player = Player(open_sink=into(never_reads), gate=False, buffer_s=0.1)
     seen = threading.Event()
 
+    closed = threading.Event()
+
     def endless():
-        for i, chunk in enumerate(chunks(10_000)):
-            if i == 3:
-                seen.set()
-            yield chunk
+        try:
+            for i, chunk in enumerate(chunks(10_000)):
+                if i == 3:
+                    seen.set()
+                yield chunk
+        finally:
+            closed.set()
 
     results: list[bool] = []
     playing = threading.Thread(target=lambda: results.append(player.play(endless())))
@@ -76,6 +81,7 @@ def test_stop_silences_and_lets_the_play_call_return():
     player.stop()
     playing.join(30)
     assert results == [False]
+    assert closed.is_set()  # nobody goes on making what nobody hears
     assert "ouzel-player" not in [t.name for t in threading.enumerate()]
 
 

@@ -95,24 +95,58 @@ def test_fade_touches_only_the_first_5_ms_of_a_segment_however_it_is_cut():
     assert np.all(np.abs(fine[:12]) < np.abs(plain[:12]))
 
 
+def wait_until_paused(utterance) -> None:
+    work = utterance._work
+    with work.ready:
+        while work.held_since is None:
+            work.ready.wait(0.01)
+
+
 def test_backpressure_pauses_the_talker_and_changes_no_sample():
     options = EngineOptions(fade_in_s=0.0, high_water_s=0.4)
     talker = ToyTalker(200)
     with make(talker, options=options, schedule="fixed:1/1") as engine:
         utterance = engine.submit([segment("slow listener")])
         first = next(utterance)
-        engine_paused = threading.Event()
-        work = utterance._work
-        while not engine_paused.is_set():
-            with work.ready:
-                if work.held_since is not None:
-                    engine_paused.set()
-                else:
-                    work.ready.wait(0.05)
+        wait_until_paused(utterance)
         # ring and backlog are each bounded by the mark and the lot that crossed it
         assert talker.steps <= 1 + 2 * (5 + 1) + 2
         rest = [chunk.samples for chunk in utterance]
+        assert utterance.metrics.paused_s > 0
     np.testing.assert_array_equal(np.concatenate([first.samples, *rest]), reference_audio("slow listener", talker=ToyTalker(200)))
+
+
+def test_a_schedule_hears_of_pauses():
+    class Plain:
+        """A schedule that ships every frame and notes the pauses."""
+
+        kind, chunk_frames = "fixed", 1
+
+        def __init__(self) -> None:
+            self.pauses: list[float] = []
+            self.shipped = 0
+
+        def start(self, **_):
+            return self
+
+        def learn(self, speed) -> None:
+            pass
+
+        def paused(self, ms) -> None:
+            self.pauses.append(ms)
+
+        def offer(self, frames, now_ms, *, finished=False):
+            new, self.shipped = frames - self.shipped, frames
+            return new
+
+    spec = Plain()
+    options = EngineOptions(fade_in_s=0.0, high_water_s=0.1)
+    with Engine(ToyTalker(12), ToyDecoder(), options=options, schedule=spec) as engine:
+        utterance = engine.submit([segment("paused")])
+        wait_until_paused(utterance)
+        list(utterance)
+        assert utterance.metrics.paused_s > 0
+        assert sum(spec.pauses) == pytest.approx(utterance.metrics.paused_s * 1000)
 
 
 def test_backpressure_of_one_listener_does_not_hold_up_another():

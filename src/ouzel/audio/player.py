@@ -45,7 +45,7 @@ class Player:
         self._stopped = False
 
     def play(self, chunks: Iterable[AudioChunk], *, outlook: Callable[[], Outlook | None] | None = None) -> bool:
-        """Play to the end; True if it was heard whole, False after `stop`.
+        """Play to the end; True if it was heard whole, False after `stop`, which closes a stream that can be closed.
 
         outlook: asked at every chunk what is still to come; without it the gate measures arrivals and needs two chunks.
         Raises what the stream raises (what came before is not played on), MissingExtraError without an output.
@@ -59,6 +59,9 @@ class Player:
                 if ring is None:
                     ring = self._begin(chunk.sample_rate, held=gate is not None)
                 if ring is None or not ring.write(chunk.samples):
+                    close = getattr(chunks, "close", None)
+                    if close is not None:
+                        close()
                     break
                 if gate is not None:
                     gate.arrived(self._clock(), chunk.duration, last=chunk.is_last)

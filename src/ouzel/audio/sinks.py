@@ -56,6 +56,7 @@ class DeviceSink:
     def stop(self) -> None:
         self._ring.close()
         self._stream.abort()
+        self._stream.close()
         self._done.set()
 
 

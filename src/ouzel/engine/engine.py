@@ -53,6 +53,7 @@ class Engine:
             self._worker("ouzel-talker", Talking(self._registry, talker, self.speed).turn, self._registry.talker_signal),
             self._worker("ouzel-decoder", Decoding(self._registry, decoder, self.speed).turn, self._registry.decoder_signal),
         ]
+        self._running = len(self._threads)
         # Daemon threads inside native code must not meet the interpreter's end, so an engine that nobody closed is closed
         # before it.
         atexit.register(self.close)
@@ -134,7 +135,6 @@ class Engine:
                 thread.join(_JOIN_TIMEOUT_S)
                 if thread.is_alive():
                     raise SynthesisError(f"Thread {thread.name} did not come back from the runtime within {_JOIN_TIMEOUT_S:g} s.")
-        atexit.unregister(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -158,6 +158,10 @@ class Engine:
             finally:
                 with registry.lock:
                     registry.sweep()
+                    self._running -= 1
+                    last = self._running == 0
                 registry.wake()
+                if last:  # an engine that was only dropped must not be kept, models and all, until the interpreter ends
+                    atexit.unregister(self.close)
 
         return threading.Thread(target=loop, name=name, daemon=True)

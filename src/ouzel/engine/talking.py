@@ -83,7 +83,9 @@ class Talking:
         took = self._registry.clock() - began
         if len(frames) != len(states):
             raise SynthesisError(f"The talker returned {len(frames)} frames for {len(states)} utterances.")
-        self._speed.add_talker(1, took * 1000.0 / len(states))
+        # A first step has its forward pass in the prefill, a last one makes no frame: neither is what a frame costs.
+        if all(work.produced and frame.codes is not None for (work, _, _), frame in zip(states, frames, strict=True)):
+            self._speed.add_talker(1, took * 1000.0 / len(states))
         for (work, generation, _), frame in zip(states, frames, strict=True):
             try:
                 with self._registry.lock:
