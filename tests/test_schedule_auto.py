@@ -138,6 +138,12 @@ def test_after_a_gap_the_start_rule_applies_again():
     assert max(late) <= late[stalled] + 1e-6
 
 
+def test_after_a_gap_chunks_grow_again():
+    run = EXACT.start(speed=SpeedModel(30, 10, 5))
+    assert max(speak(run, SpeedModel(30, 10, 5), 200, serial=True, late={40: 5000.0})) > 1000
+    assert run.sizes[-3:-1] == [25, 25]
+
+
 def test_without_an_estimate_it_starts_with_two_and_grows_gently():
     run = ScheduleSpec("auto").start()
     speak(run, SpeedModel(10), 120, serial=False)
@@ -178,6 +184,20 @@ def test_a_pause_is_not_slowness():
             run.paused(30_000.0)
         run.offer(frame, now)
     assert run.sizes[-8:] == [25] * 8
+
+
+def test_playback_goes_on_during_a_pause():
+    """Behind a pause one chunk's worth of audio counts as left, not the seconds that were there before it."""
+    run, now, after = EXACT.start(speed=SpeedModel(20)), 0.0, []
+    for frame in range(1, 201):
+        now += 20.0 if frame <= 150 else 200.0
+        if frame == 150:
+            now += 9000.0
+            run.paused(9000.0)
+        count = run.offer(frame, now)
+        if count and frame > 150:
+            after.append(count)
+    assert after[0] < 25  # the talker has become slow: 25 frames take 5 s, and only 2 s of audio are left
 
 
 def test_projected_rtf_is_one_where_a_chunk_just_pays_for_itself():

@@ -169,6 +169,8 @@ def async_cases() -> list[dict]:
         "codec_chunk_ramp_delta_min": 3,
     }
     cases.append(case("adaptive tuned, with a stall", 110, tuned, intervals_ms=stall, others=32))
+    early = [16.0] * 15 + [600.0] + [16.0] * 80
+    cases.append(case("adaptive overshoots after a stall", 90, {"codec_chunk_adaptive": True}, intervals_ms=early))
     cases.append(case("adaptive ends on a boundary", 6, {"codec_chunk_adaptive": True}))
     cases.append(case("adaptive shorter than its start", 1, {"codec_chunk_adaptive": True}))
     return cases
