@@ -19,6 +19,7 @@ from ouzel.errors import SynthesisError, UsageError
 from ouzel.sampling import Codebook0, check, uniforms
 
 _FEWEST_IDS = 2  # ids a prompt must leave room for: one frame and its successor
+_DRAWN = 32  # frames whose random numbers are drawn at once
 _ROOM = 400  # rows reserved beyond the prompt at the start (32 s of audio); longer utterances grow
 
 
@@ -27,6 +28,7 @@ class TalkerState:
     """One utterance between two steps. Owned by the caller, freed by dropping it.
 
     hidden: float32 (hidden,) of the last row. code0: the last sampled id. frames: made so far, also the generator's counter.
+    draws: float64 (32, groups), the random numbers of this run of frames.
     row: the next talker input, None right after the prefill. finish: "stop" or "length" once over.
     """
 
@@ -82,8 +84,8 @@ class ArTalker:
             )
         limit = min(sampling.max_tokens, room)
         kv = self._core.start(length + min(limit, _ROOM))
-        draws = uniforms(sampling.seed, 0, self._groups)
-        hidden, code0 = self._forward(kv, rows.prefill, chooser, draws)
+        draws = uniforms(sampling.seed, 0, self._groups, _DRAWN)
+        hidden, code0 = self._forward(kv, rows.prefill, chooser, draws[0])
         return TalkerState(kv, rows, sampling, chooser, limit, hidden, code0, draws)
 
     def step(self, states: Sequence[TalkerState]) -> list[Frame]:
@@ -92,8 +94,10 @@ class ArTalker:
 
     def _step(self, state: TalkerState) -> Frame:
         if state.finish is None and state.row is not None:
-            state.draws = uniforms(state.sampling.seed, state.frames, self._groups)
-            state.hidden, state.code0 = self._forward(state.kv, state.row, state.chooser, state.draws)
+            if state.frames % _DRAWN == 0:
+                state.draws = uniforms(state.sampling.seed, state.frames, self._groups, _DRAWN)
+            draws = state.draws[state.frames % _DRAWN]
+            state.hidden, state.code0 = self._forward(state.kv, state.row, state.chooser, draws)
             state.row = None
         if state.finish is None:
             if state.code0 in state.sampling.stop_token_ids:
@@ -103,9 +107,10 @@ class ArTalker:
         if state.finish is not None:
             state.kv = state.row = None  # the buffers are of use to the next utterance
             return Frame(None, state.finish)
+        draws = state.draws[state.frames % _DRAWN]
         codes = np.empty(self._groups, np.int64)
         codes[0] = state.code0
-        codes[1:] = self._predictor.frame(state.hidden, state.code0, state.sampling.subtalker, state.draws[1:])
+        codes[1:] = self._predictor.frame(state.hidden, state.code0, state.sampling.subtalker, draws[1:])
         state.row = self._next_row(state, codes)
         state.frames += 1
         return Frame(codes)

@@ -1,7 +1,7 @@
 """Choosing codec ids from logits (contract 3.8, 4.6, 5.3, 5.4), in numpy, with a counter-based generator.
 
 Order for codebook 0: mask, repetition penalty, minimum length, temperature, top-k, top-p, then one uniform number through
-the inverse of the cumulative distribution. Greedy choice takes the lowest id among equals.
+the inverse of the cumulative distribution, codes from the most to the least likely. Greedy takes the lowest id among equals.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from ouzel.errors import SynthesisError, UsageError
 
 Logits = NDArray[np.float32]
 
+_WORDS = 4  # of a Philox block
 _TO_UNIT = 2.0**-53  # the 53 high bits of a 64-bit word as a float64 in [0, 1)
 
 
-def uniforms(seed: int, frame: int, count: int) -> NDArray[np.float64]:
-    """`count` numbers in [0, 1), float64, that depend on nothing but the arguments.
+def uniforms(seed: int, frame: int, count: int, frames: int = 1) -> NDArray[np.float64]:
+    """Numbers in [0, 1), float64 (frames, count), for the frames from `frame` on; they depend on nothing but seed and frame.
 
-    Philox-4x64 with key (seed, 0) and counter (0, frame, 0, 0): any frame can be drawn without those before it, and no
-    other request can shift the sequence. seed is taken modulo 2^64.
+    Philox-4x64 with key (seed, 0); frame f takes the blocks of four words from f * ceil(count / 4) on. So any frame can be drawn
+    without those before it, and no other request can shift the sequence. seed is taken modulo 2^64.
     """
+    blocks = -(-count // _WORDS)
     key = np.array([seed & 0xFFFFFFFFFFFFFFFF, 0], np.uint64)
-    counter = np.array([0, frame, 0, 0], np.uint64)
-    raw: NDArray[np.uint64] = np.random.Philox(counter=counter, key=key).random_raw(count)
-    return (raw >> np.uint64(11)).astype(np.float64) * _TO_UNIT
+    counter = np.array([frame * blocks, 0, 0, 0], np.uint64)
+    raw: NDArray[np.uint64] = np.random.Philox(counter=counter, key=key).random_raw(frames * blocks * _WORDS)
+    words = raw.reshape(frames, blocks * _WORDS)[:, :count]
+    return (words >> np.uint64(11)).astype(np.float64) * _TO_UNIT
 
 
 def check(sampling: TalkerSampling) -> None:
@@ -87,7 +90,9 @@ class Codebook0:
         if options.repetition_penalty != 1:
             seen = scores[self._seen]
             penalty = np.float32(options.repetition_penalty)
-            scores[self._seen] = np.where(seen > 0, seen / penalty, seen * penalty)
+            # Positive scores are divided, negative ones multiplied: for a penalty above 1 that is the smaller of the two.
+            pick = np.minimum if penalty > 1 else np.maximum
+            scores[self._seen] = pick(seen / penalty, seen * penalty)
         if self.count < options.min_tokens:
             scores[self._stops] = -np.inf
         if options.temperature <= 0:
@@ -123,20 +128,12 @@ def _draw(scores: Logits, temperature: float, top_k: int, top_p: float, uniform:
         scores = scores[kept]
     else:
         kept = np.arange(scores.size)
-    weights = np.exp((scores - best).astype(np.float64) / temperature)
+    order = (-scores).argsort(kind="stable")  # best first, equals by id
+    mass = np.exp((scores[order] - best).astype(np.float64) / temperature).cumsum()
     if top_p < 1:
-        weights[_outside(weights, top_p)] = 0
-    mass = weights.cumsum()
+        mass = mass[: 1 + int(mass[:-1].searchsorted(top_p * mass[-1], side="left"))]
     at = int(mass.searchsorted(uniform * mass[-1], side="right"))
-    return int(kept[min(at, kept.size - 1)])
-
-
-def _outside(weights: NDArray[np.float64], top_p: float) -> NDArray[np.int64]:
-    """Positions of the least likely that together hold at most 1 - top_p; never the most likely one."""
-    order = weights.argsort(kind="stable")
-    mass = weights[order].cumsum()
-    dropped: NDArray[np.int64] = order[:-1][mass[:-1] <= (1 - top_p) * mass[-1]]
-    return dropped
+    return int(kept[order[min(at, mass.size - 1)]])
 
 
 def _require_finite(best: np.float32) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ouzel.errors import MissingExtraError
 from ouzel.runtimes.base import Progress
+from ouzel.runtimes.onnxruntime.choice import append_choice
 from ouzel.runtimes.onnxruntime.quantize import WeightFormat, quantize
 from ouzel.runtimes.onnxruntime.switch import switch, walk
 
@@ -181,7 +182,10 @@ def export_talker(talker: Any, folder: Path, format: WeightFormat, progress: Cal
 
 
 def export_predictor(predictor: Any, folder: Path, format: WeightFormat, progress: Callable[[float], None]) -> list[str]:
-    """predictor.onnx: rows (1, n, input size), length (1,) int32, head (1,) int32, caches -> logits of that head, caches."""
+    """predictor.onnx: one sub-step, from rows to the sampled code and its embedding row.
+
+    rows (1, n, input size), length (1,) int32, caches, head (1,) int32 and the inputs of `append_choice` -> its outputs, caches.
+    """
     import onnx
 
     caches = cache_names(predictor.spec["layers"])
@@ -191,6 +195,7 @@ def export_predictor(predictor: Any, folder: Path, format: WeightFormat, progres
         by_output = {node.output[0]: node for node in graph.node}
         switch(graph, [by_output[name] for name in heads], "head", "logits")
         graph.input.append(onnx.helper.make_tensor_value_info("head", onnx.TensorProto.INT32, [1]))
+        append_choice(graph, width=predictor.spec["input_size"])
 
     return export(
         predictor,
