@@ -40,9 +40,11 @@ class Shard:
                 if not 2 <= length <= min(MAX_HEADER, size - 8):
                     raise CheckpointError(f"{path} is not a safetensors file or is truncated; download it again.")
                 header = json.loads(file.read(length))
+                if not isinstance(header, dict):
+                    raise ValueError("not an object")
         except OSError as e:
             raise CheckpointError(f"{path} cannot be read ({e.strerror}).") from e
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise CheckpointError(f"{path} has a damaged safetensors header; download it again.") from e
         self._start = 8 + length
         self._entries: dict[str, tuple[str, Shape, int, int]] = {}
@@ -55,7 +57,7 @@ class Shard:
         try:
             dtype, shape = str(entry["dtype"]), tuple(int(n) for n in entry["shape"])
             begin, end = (int(n) for n in entry["data_offsets"])
-        except (KeyError, TypeError, ValueError) as e:
+        except (KeyError, TypeError, ValueError, OverflowError) as e:
             raise CheckpointError(f"{self.path}: the header entry of {name} is damaged; download the file again.") from e
         if not 0 <= begin <= end <= available:
             raise CheckpointError(f"{self.path} is truncated: {name} ends at byte {end} of {available}; download it again.")
