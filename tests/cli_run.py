@@ -55,3 +55,8 @@ def error_of(done: subprocess.CompletedProcess[bytes], code: int = 2) -> str:
     lines = text.splitlines()
     assert lines[-1].startswith("ouzel: error: ")
     return lines[-1].removeprefix("ouzel: error: ")
+
+
+def made(home: Path) -> list[str]:
+    """What lies in the home folder beside what belongs there."""
+    return sorted(p.name for p in home.iterdir() if p.name not in ("models", "cache"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ouzel.models.qwen3_tts as family
+from bundles import tiny_bundle  # noqa: F401  a fixture for all tests
 from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
 
 CACHE = Path(__file__).parents[1] / "build" / "checkpoints"

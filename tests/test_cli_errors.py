@@ -33,6 +33,8 @@ def home(tmp_path, monkeypatch) -> Path:
         (["say", "Hi", "--seed", "x"], "Argument --seed: invalid int value: 'x'"),
         (["say", "Hi", "--threads", "-1"], "'-1' is not a whole number of at least 0"),
         (["say", "Hi", "--max-new-tokens", "0"], "'0' is not a whole number of at least 1"),
+        (["say", "", "-o", "a.wav"], "The text is empty"),
+        (["say", "Hi", "--temperature", "nan"], "temperature must be a number from 0 and at most 100, not nan"),
         (["say", "Hi", "-o", "speech.mp3"], "unknown kind of audio file '.mp3'; valid suffixes: .wav, .wave, .pcm, .raw"),
         (["say", "Hi", "-o", "none/speech.wav"], "there is no folder none"),
         (["say", "Hi", "-o", "."], "-o . is a folder; give a file name such as speech.wav"),

@@ -9,8 +9,13 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ouzel.api import TextOptions, load
+from ouzel.api.plan import make_request
 from ouzel.audio.pcm import AudioChunk
 from ouzel.audio.player import Player
 from ouzel.cli.deploy import overrides
@@ -19,6 +24,7 @@ from ouzel.cli.stats import print_stats
 from ouzel.engine import Utterance
 from ouzel.errors import UsageError
 from ouzel.request import SpeechRequest
+from ouzel.text import prepare
 
 log = logging.getLogger("ouzel.cli")
 _JUDGE_AFTER_S = 1.0  # audio at hand before the speed is judged
@@ -26,7 +32,8 @@ _JUDGE_AFTER_S = 1.0  # audio at hand before the speed is judged
 
 def speak(args: argparse.Namespace) -> int:
     """Run `ouzel say`. What can be wrong with the arguments is found before the model is loaded."""
-    text = read_text(args.text)
+    request = make_request(_request(args, read_text(args.text)), {})
+    prepare(request.text, strip=not args.no_strip)
     play = args.play or args.output is None
     format_name = None if args.output is None else check_output(args.output, args.format)
     if play and not _can_play():
@@ -42,7 +49,7 @@ def speak(args: argparse.Namespace) -> int:
         text=TextOptions(strip=not args.no_strip),
     )
     with voice, ExitStack() as stack:
-        utterance = stack.enter_context(voice.start(_request(args, text)))
+        utterance = stack.enter_context(voice.start(request))
         chunks: Iterable[AudioChunk] = utterance
         if format_name is not None:
             chunks = _also_write(chunks, stack.enter_context(open_output(args.output, format_name, voice.sample_rate)))
@@ -75,6 +82,9 @@ def _request(args: argparse.Namespace, text: str) -> SpeechRequest:
         language=args.language,
         instructions=args.instruct,
         task_type=args.task_type,
+        speaker_embedding=_array("--speaker-embedding", args.speaker_embedding),
+        ref_codes=_array("--ref-codes", args.ref_codes),
+        ref_text=args.ref_text,
         non_streaming_mode=args.non_streaming_mode,
         seed=args.seed,
         greedy=args.greedy,
@@ -84,6 +94,20 @@ def _request(args: argparse.Namespace, text: str) -> SpeechRequest:
         max_new_tokens=args.max_new_tokens,
         initial_codec_chunk_frames=args.initial_codec_chunk_frames,
     )
+
+
+def _array(option: str, path: str | None) -> NDArray[Any] | None:
+    """The numbers in a .npy file; the model's front end checks what they are. Raises UsageError."""
+    if path is None:
+        return None
+    try:
+        loaded: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as err:
+        reason = err.strerror if isinstance(err, OSError) and err.strerror else "it is not a .npy file of numbers"
+        raise UsageError(f"{option} {path} cannot be read: {reason}.") from None
+    if not isinstance(loaded, np.ndarray):
+        raise UsageError(f"{option} {path} holds several arrays; give a .npy file of one.")
+    return loaded
 
 
 def _can_play() -> bool:

@@ -1,0 +1,69 @@
+"""Converted bundles for tests, made once and kept in build/ as long as the sources that make them stay the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = ("adapters.py", "conversion.py", "bundle", "models", "runtimes")
+KEEP_S = 3600.0  # others may be testing with other sources right now
+
+
+def source_key() -> str:
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        path = ROOT / "src" / "ouzel" / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    for package in ("torch", "onnx", "onnxruntime"):
+        digest.update(metadata.version(package).encode())
+    return digest.hexdigest()[:16]
+
+
+def prune(folder: Path, keep: Path) -> None:
+    for path in folder.iterdir():
+        if path != keep and time.time() - path.stat().st_mtime > KEEP_S:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def make(folder: Path, weights: str, kind: str) -> None:
+    import torch
+
+    from ouzel.conversion import convert
+    from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
+
+    torch.set_num_threads(1)
+    write_random_checkpoint(folder / "checkpoint", size="nano", kind=kind)
+    convert(folder / "checkpoint", folder / "bundle", weights=weights)
+
+
+def cached(weights: str = "fp32", kind: str = "custom_voice") -> Path:
+    """A folder with `checkpoint` and the `bundle` made of it; do not change what is in there, copy it."""
+    folder = ROOT / "build" / "test-bundles"
+    final = folder / f"{source_key()}-{kind}-{weights}"
+    if not final.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        work = folder / f"{final.name}.{os.getpid()}"
+        work.mkdir()
+        try:
+            make(work, weights, kind)
+            if not final.is_dir():
+                os.rename(work, final)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        prune(folder, final)
+    os.utime(final)
+    return final
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle() -> Path:
+    """A CustomVoice bundle of a random nano checkpoint, fp32. Read only."""
+    return cached() / "bundle"
