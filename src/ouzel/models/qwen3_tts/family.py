@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import CheckpointError
 from .config import CODEC_TYPE, MODEL_TYPE, CodecConfig, ModelConfig
 from .frontend import Qwen3TtsFrontend
 from .strict import load_json
 from .tables import read_tables, write_tables
-from .tokenizer import load_tokenizer, read_tokenizer
+from .tokenizer import TextTokenizer, load_tokenizer, read_tokenizer
 
 if TYPE_CHECKING:
     from ouzel.bundle import Bundle, BundleWriter
@@ -58,7 +59,9 @@ class Qwen3TtsFamily:
         writer.describe(tokenizer="hf_bpe", task=checkpoint.config.task)
         writer.json(CONFIG, load_json(checkpoint.folder / "config.json"))
         writer.json(CODEC_CONFIG, load_json(checkpoint.folder / "speech_tokenizer" / "config.json"))
-        read_tokenizer(checkpoint.folder).save(writer.path(TOKENIZER))
+        tokenizer = read_tokenizer(checkpoint.folder)
+        _check_belongs(tokenizer, checkpoint.config)
+        tokenizer.save(writer.path(TOKENIZER))
         dtype = np.float32 if weights == "fp32" else np.float16
         write_tables(checkpoint, writer, dtype, lambda done: progress("embedding tables", 0.1 + 0.9 * done))
 
@@ -75,3 +78,12 @@ class Qwen3TtsFamily:
         config = ModelConfig.parse(bundle.json(CONFIG), f"{bundle.root / CONFIG}")
         codec = CodecConfig.parse(bundle.json(CODEC_CONFIG), f"{bundle.root / CODEC_CONFIG}")
         return Qwen3TtsFrontend(config, codec, read_tables(bundle, config), load_tokenizer(bundle.path(TOKENIZER)))
+
+
+def _check_belongs(tokenizer: TextTokenizer, config: ModelConfig) -> None:
+    for token, stated in (("<|im_start|>", config.im_start_token_id), ("<|im_end|>", config.im_end_token_id)):
+        found = tokenizer.token_id(token)
+        if found != stated:
+            raise CheckpointError(
+                f"The tokenizer gives {token} the id {found}, config.json says {stated}; they do not belong together."
+            )
