@@ -22,6 +22,7 @@ class HubState:
     """repos: name -> {path: content}.
 
     cut_after: path -> offset at which the connection drops while `cuts` are left; dead_after: from there on nothing comes.
+    stall_after: path -> offset after which the server says no more and keeps the connection, until `going_on`.
     """
 
     repos: dict[str, dict[str, bytes]] = field(default_factory=dict)
@@ -32,6 +33,8 @@ class HubState:
     cuts: int = 0
     dead_after: int | None = None
     ignore_ranges: bool = False
+    stall_after: dict[str, int] = field(default_factory=dict)
+    going_on: threading.Event = field(default_factory=threading.Event)
     status: int | None = None
     log: list[tuple[str, str, str | None]] = field(default_factory=list)
     served: threading.Event = field(default_factory=threading.Event)
@@ -128,7 +131,21 @@ def make_handler(state: HubState) -> type[BaseHTTPRequestHandler]:
                 state.served.set()
                 self.close_connection = True
                 return
+            if body and name in state.stall_after:
+                return self.stall(content, state.stall_after[name], status, headers)
             self.send(status, content[start:] if body else b"", headers, length=len(content) - start)
+
+        def stall(self, content: bytes, after: int, status: int, headers: dict[str, str]) -> None:
+            """Send a first part, then nothing, with the connection left open."""
+            self.send_response(status)
+            for key, value in (headers | {"Content-Length": str(len(content))}).items():
+                self.send_header(key, value)
+            self.end_headers()
+            self.wfile.write(content[:after])
+            self.wfile.flush()
+            state.served.set()
+            state.going_on.wait(60)
+            self.close_connection = True
 
         def send(self, status: int, content: bytes, headers: dict[str, str], length: int | None = None) -> None:
             self.send_response(status)
@@ -157,6 +174,7 @@ def hub_server() -> Iterator[HubState]:
     try:
         yield state
     finally:
+        state.going_on.set()
         server.shutdown()
         server.server_close()
         thread.join()
