@@ -89,6 +89,18 @@ def test_cancel_while_paused_by_backpressure_frees_everything():
         assert_clean(engine)
 
 
+def test_cancel_drops_audio_that_is_ready_and_not_taken():
+    barrier = Barrier(at=9)
+    with Engine(ToyTalker(30, on_step=barrier), ToyDecoder(), options=PLAIN, schedule=SHORT) as engine:
+        utterance = engine.submit([segment("ready and not taken")])
+        with utterance._work.ready:
+            assert utterance._work.ready.wait_for(lambda: len(utterance._work.ring) > 0, 30)
+        utterance.cancel()
+        assert list(utterance) == []
+        barrier.go.set()
+        assert_clean(engine)
+
+
 def test_cancel_wakes_a_consumer_that_waits():
     engine, utterance, barrier = run_to("prefill")
     with engine:

@@ -95,6 +95,13 @@ def test_fade_touches_only_the_first_5_ms_of_a_segment_however_it_is_cut():
     assert np.all(np.abs(fine[:12]) < np.abs(plain[:12]))
 
 
+def test_every_segment_is_faded_in():
+    with make(ToyTalker(5), options=EngineOptions()) as engine:
+        samples = engine.submit([segment("one"), segment("two")]).read().samples
+    assert samples[0] == samples[5 * SPF] == 0.0
+    assert samples[5 * SPF - 1] != 0.0
+
+
 def wait_until_paused(utterance) -> None:
     work = utterance._work
     with work.ready:

@@ -30,8 +30,10 @@ def test_a_repeating_pattern_ends_the_segment_as_stuck(schedule, period):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_room_tone_ends_the_segment_as_stuck_at_the_same_sample(schedule):
-    speech = read(ToyTalker(FOREVER), ToyDecoder(silent_from=30), schedule, high_water_s=0.5)
+    talker = ToyTalker(FOREVER)
+    speech = read(talker, ToyDecoder(silent_from=30), schedule, high_water_s=0.5)
     assert speech.finish_reason == "stuck"
+    assert talker.steps < 30 + 75 + 2 * 25 + 20  # and does not go on to its limit in secret
     assert len(speech.samples) == (30 + 75) * SPF  # 6 s of silence
 
 
