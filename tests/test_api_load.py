@@ -73,6 +73,13 @@ def test_the_schedule_argument_wins(bundle, runtime, deploy, schedule):
         assert voice.say("Hello.").metrics.chunk_frames[:3] == (1, 3, 3)
 
 
+@pytest.mark.parametrize(("stuck", "enabled"), [(None, True), (True, True), (False, False), (ouzel.StuckPolicy(False), False)])
+def test_the_stuck_detector_can_be_switched(bundle, runtime, deploy, stuck, enabled):
+    with ouzel.load(bundle, deploy=deploy, stuck=stuck, warm_up=False) as voice:
+        assert voice.engine.options.stuck.enabled is enabled
+        assert voice.engine.options.high_water_s == 1.5
+
+
 def test_a_weight_that_the_bundle_lacks_is_an_error(bundle, runtime, deploy):
     with pytest.raises(BundleError, match="Valid choices: toy int4, toy fp32"):
         ouzel.load(bundle, deploy=deploy, overrides={0: {"edge": {"precision": "int8"}}})

@@ -13,7 +13,7 @@ from ouzel.api.voice import Voice
 from ouzel.autoregressive import ArTalker
 from ouzel.bundle import Artifact, Bundle, open_bundle
 from ouzel.bundle.store import resolve_model
-from ouzel.engine import Engine, EngineOptions
+from ouzel.engine import Engine, EngineOptions, StuckPolicy
 from ouzel.errors import ConfigError
 from ouzel.models.registry import get_family
 from ouzel.pipeline import DeployConfig, ExecutionType, Overrides, load_deploy
@@ -30,6 +30,7 @@ def load(
     threads: int | None = None,
     overrides: Overrides | Mapping[int, Mapping[str, Any]] | None = None,
     options: EngineOptions | None = None,
+    stuck: bool | StuckPolicy | None = None,
     text: TextOptions | None = None,
     warm_up: bool = True,
 ) -> Voice:
@@ -39,7 +40,8 @@ def load(
     deploy: a deploy YAML or the name of one that comes with ouzel. overrides: what a command line would change in it, or stage
     id -> fields. schedule: "auto", "fixed:2/25", "ramp:4,4,8,16,25", "adaptive", "full" or a ScheduleSpec, instead of the deploy
     file's. threads: of every stage, 0 lets the runtime choose. options: of the engine, instead of the deploy file's
-    high_water_s and max_num_seqs. text: how texts are cleaned and cut. warm_up: speak a few frames to nobody first.
+    high_water_s and max_num_seqs. stuck: False switches the stuck detector off, which random-weight models need; a StuckPolicy
+    sets its limits. text: how texts are cleaned and cut. warm_up: speak a few frames to nobody first.
     Raises BundleError, ConfigError, MissingExtraError.
     """
     bundle = open_bundle(resolve_model(model))
@@ -51,13 +53,17 @@ def load(
         raise ConfigError(f"Family {family.name!r} has no deploy file of its own; give one with deploy=.")
     config = load_deploy(name, overrides=given, pipeline=pipeline)
     spec = ScheduleSpec.parse(schedule) if isinstance(schedule, str) else schedule or schedule_of(config)
+    frontend = family.frontend(bundle)
     talker, decoder = load_stages(bundle, config, threads)
     talker_id, _ = stage_ids(config)
     stage = config.stage(talker_id)
-    engine = Engine(talker, decoder, schedule=spec, options=options or engine_options(config))
+    settings = options or engine_options(config)
+    if stuck is not None:
+        settings = replace(settings, stuck=stuck if isinstance(stuck, StuckPolicy) else StuckPolicy(enabled=stuck))
+    engine = Engine(talker, decoder, schedule=spec, options=settings)
     voice = Voice(
         engine,
-        family.frontend(bundle),
+        frontend,
         name=bundle.manifest.name,
         path=bundle.root,
         sampling=config.talker_sampling(talker_id),
