@@ -1,4 +1,4 @@
-"""Make tests/golden/qwen2_bpe: what transformers' Qwen2 tokenizer does to 60 awkward texts, with the real merges.
+"""Make tests/golden/qwen2_bpe: what transformers' Qwen2 tokenizer does to some 60 awkward texts, with the real merges.
 
     PYTHON_WITH_TRANSFORMERS tools/golden_tokenizer.py qwen.tiktoken OUT
 
@@ -17,6 +17,9 @@ from pathlib import Path
 
 CONTROL = {"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645, "<think>": 151667, "<tts_pad>": 151671}
 TEXTS = [
+    "assistant\n",
+    "user\n",
+    "assistant\n\n\nblank lines before the text",
     "Hello world, this is a parity test.",
     "It's 3.14, isn't it? I'VE said so; they'll agree, we'd think.",
     "helloWorld camelCase HTTPServer iPhone15 XMLHttpRequest",
