@@ -42,12 +42,11 @@ def request(case: Case, hidden: int) -> dict:
     if case.layout is not None:
         info["non_streaming_mode"] = [case.layout]
     if case.task == "base":
-        import torch
-
-        prompt: dict = {"ref_spk_embedding": torch.from_numpy(vector(hidden)), "icl_mode": case.icl}
+        # Plain lists: tensors inside the prompt do not survive the way to the engine's process.
+        prompt: dict = {"ref_spk_embedding": vector(hidden).tolist(), "icl_mode": case.icl}
         if case.icl:
-            prompt["ref_code"] = torch.from_numpy(reference_codes())
-            prompt["ref_text"] = case.ref_text
+            info["codes"] = {"precomputed_ref": [reference_codes().tolist()]}
+            info["ref_code_length"] = [len(reference_codes())]
             info["ref_text"] = [case.ref_text]
         info["x_vector_only_mode"] = [not case.icl]
         info["voice_clone_prompt"] = [prompt]

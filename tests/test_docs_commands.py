@@ -1,0 +1,90 @@
+"""Every command that the README and the documentation show is run here, in order, as a new user would type it.
+
+The hub is a local server that serves a random nano checkpoint under the published names; slow benchmarks get the smallest shape.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cli_run import environment
+from hub_server import hub_server
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+COMMAND = re.compile(r"^(?:    )?((?:ouzel |make |pip |python -m ouzel|tools/).*)$", re.MULTILINE)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SMALLEST = ["--size", "nano", "--weights", "fp32", "--frames", "4", "--repeats", "1"]
+
+
+def commands(page: Path) -> list[str]:
+    """Lines of code blocks that begin with a command of ours, without their comments."""
+    text = page.read_text(encoding="utf-8")
+    if page.name == "cli.md":  # help texts, held fresh by test_cli_help
+        text = re.sub(r"<!-- help: \w+ -->\n```\n.*?```\n", "", text, flags=re.DOTALL)
+    blocks = re.findall(r"^```(?:sh|console|text)?\n(.*?)^```|((?:^    .*\n)+)", text, re.MULTILINE | re.DOTALL)
+    lines = [line for fenced, indented in blocks for line in (fenced or indented).splitlines()]
+    return [m[1] for line in lines if (m := COMMAND.match(line))]
+
+
+SHOWN = [(page.name, command) for page in PAGES for command in commands(page)]
+
+
+def test_commands_are_found():
+    assert ("README.md", "make test     # sets up and runs all tests") in SHOWN
+    assert len(SHOWN) >= 10
+
+
+@pytest.mark.parametrize(("page", "command"), [s for s in SHOWN if s[1].startswith(("make", "tools/"))])
+def test_make_target_exists(page: str, command: str):
+    words = shlex.split(command, comments=True)
+    if words[0] == "make":
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    else:
+        assert (ROOT / words[0]).stat().st_mode & 0o111, f"{words[0]} is not executable"
+
+
+@pytest.mark.parametrize(("page", "command"), [s for s in SHOWN if s[1].startswith("pip")])
+def test_pip_names_extras_that_exist(page: str, command: str):
+    for extras in re.findall(r"\[([\w,-]+)\]", command):
+        assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
+
+
+@pytest.fixture(scope="module")
+def hub(nano_checkpoint):
+    with hub_server() as state:
+        for kind, repo in (
+            ("custom_voice", "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice"),
+            ("base", "Qwen/Qwen3-TTS-12Hz-0.6B-Base"),
+            ("voice_design", "Qwen/Qwen3-TTS-12Hz-1.7B-VoiceDesign"),
+        ):
+            state.add_folder(repo, nano_checkpoint(kind))
+        yield state
+
+
+@pytest.mark.parametrize("page", sorted({name for name, c in SHOWN if c.startswith(("ouzel", "python"))}))
+def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpoint, tiny_bundle):
+    home = tmp_path / "home"
+    shutil.copytree(nano_checkpoint("custom_voice"), home / "checkpoints" / "my-finetune")
+    shutil.copytree(nano_checkpoint("custom_voice"), tmp_path / "CHECKPOINT_FOLDER")
+    shutil.copytree(tiny_bundle, home / "models" / "default")
+    shutil.copytree(tiny_bundle, tmp_path / "build" / "demo")
+    (tmp_path / "chapter.txt").write_text("It was late. Nobody spoke.", encoding="utf-8")
+    env = environment(home, {"HOME": str(home), "HF_ENDPOINT": hub.url, "PATH": "/usr/bin:/bin"})
+    for command in (c for name, c in SHOWN if name == page and c.startswith(("ouzel", "python"))):
+        words = shlex.split(command, comments=True)
+        words = [str(home / w[2:]) if w.startswith("~/") else w for w in words]
+        words[0:1] = [sys.executable, "-m", "ouzel"] if words[0] == "ouzel" else [sys.executable]
+        if "ouzel.bench" in words:
+            words += SMALLEST
+        line = shlex.join(words).replace(" '|' ", " | ").replace(" '>' ", " > ").replace(" '<' ", " < ")
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, f"{page}: {command}\n{done.stderr[-2000:]}"
