@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,10 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def hashed(monkeypatch) -> list[str]:
-    """Names of the files that get hashed from now on."""
+def hashed(folder, monkeypatch, tmp_path) -> list[str]:
+    """Names of the files that get hashed from now on; what the writer noted is forgotten."""
     names: list[str] = []
+    shutil.rmtree(tmp_path / "home" / "cache")
     real = verify.file_sha256
 
     def recorded(path: Path) -> str:
@@ -42,6 +44,11 @@ def edit(folder: Path, change) -> None:
     value = json.loads(path.read_text())
     change(value)
     path.write_text(json.dumps(value))
+
+
+def test_a_bundle_that_was_just_written_is_not_hashed_again(folder, monkeypatch):
+    monkeypatch.setattr(verify, "file_sha256", lambda path: pytest.fail(f"{path} was hashed"))
+    open_bundle(folder)
 
 
 def test_an_unchanged_bundle_is_hashed_once(folder, hashed):

@@ -111,6 +111,7 @@ def pull(
         _check_free(place, force)
         open_bundle(got.folder)
         _move_in(got.folder, place)
+        open_bundle(place)
     else:
         place = final(f"-{weights}")
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -54,6 +54,11 @@ def verify_files(root: Path, manifest: Manifest, *, force: bool = False, progres
         _write_stamps(root, stamps)
 
 
+def remember(root: Path, manifest: Manifest) -> None:
+    """Note that every file of the bundle at `root` (absolute, resolved) has just been hashed and matched."""
+    _write_stamps(root, {rel: _stamp(root / rel, entry.sha256) for rel, entry in manifest.files.items()})
+
+
 def _shape_problems(root: Path, manifest: Manifest) -> list[str]:
     problems = []
     for rel, entry in manifest.files.items():

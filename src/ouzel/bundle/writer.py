@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ouzel.bundle.manifest import MANIFEST_NAME, TASKS, Artifact, FileEntry, Manifest, safe_path
 from ouzel.bundle.progress import Progress, silent
-from ouzel.bundle.verify import file_sha256
+from ouzel.bundle.verify import file_sha256, remember
 from ouzel.errors import OuzelError, UsageError, choose
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -143,6 +143,7 @@ class BundleWriter:
         Manifest.parse(text, f"{self.root / MANIFEST_NAME}")
         (self.root / MANIFEST_NAME).write_text(text, encoding="utf-8")
         self._swap_in()
+        remember(self.out.resolve(), manifest)  # hashed a moment ago: the first start need not do it again
 
     def _swap_in(self) -> None:
         if not self.out.exists():

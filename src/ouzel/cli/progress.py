@@ -25,6 +25,7 @@ class ProgressLine:
     def __call__(self, step: str, fraction: float) -> None:
         if self._quiet:
             return
+        fraction = min(max(fraction, 0.0), 1.0)
         new = step != self._step
         if not self._terminal:
             if new:
@@ -33,7 +34,7 @@ class ProgressLine:
             return
         now = time.monotonic()
         if new or fraction >= 1.0 or now - self._drawn >= _REDRAW_S:
-            full = round(_WIDTH * min(max(fraction, 0.0), 1.0))
+            full = round(_WIDTH * fraction)
             bar = "#" * full + "-" * (_WIDTH - full)
             self._stream.write(f"\r\x1b[K[{bar}] {fraction:4.0%} {step}")
             self._stream.flush()
