@@ -179,3 +179,12 @@ def test_arrays_and_json_that_cannot_be_read(folder):
         bundle.array("a.bin")
     with pytest.raises(BundleError, match="not readable JSON"):
         bundle.json("a.bin")
+
+
+def test_a_file_that_cannot_be_read_is_named(folder, monkeypatch, hashed):
+    def refused(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(verify, "file_sha256", refused)  # root may read everything, so modes cannot show it
+    with pytest.raises(BundleError, match=r"a\.bin cannot be read \(Permission denied\)"):
+        open_bundle(folder)

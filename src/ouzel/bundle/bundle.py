@@ -84,5 +84,8 @@ def open_bundle(path: str | Path, *, verify: bool = True, force_verify: bool = F
     manifest = read_manifest(root)
     root = root.resolve()
     if verify or force_verify:
-        verify_files(root, manifest, force=force_verify)
+        try:
+            verify_files(root, manifest, force=force_verify)
+        except OSError as err:
+            raise BundleError(f"{err.filename or root} cannot be read ({err.strerror or err}).") from err
     return Bundle(root, manifest)

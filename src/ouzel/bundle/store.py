@@ -30,7 +30,10 @@ def list_models() -> list[StoredModel]:
     found: list[StoredModel] = []
     embedded = embedded_bundle()
     folder = models_folder()
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    try:
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError as err:
+        raise BundleError(f"The models folder {folder} cannot be read ({err.strerror or err}).") from err
     for path in [*([embedded] if embedded else []), *paths]:
         if not is_bundle(path) or path.suffix in (".partial", ".replaced"):
             continue
