@@ -63,7 +63,8 @@ class Talking:
             work.talker_state = state
             work.run = work.schedule.start(
                 request_initial=work.initial_chunk,
-                active=registry.talking_with_frames(work) + 1,
+                # The server settles this at the prompt too, when the new request holds no frame yet and does not count itself.
+                active=registry.talking_with_frames(work),
                 max_num_seqs=registry.options.max_num_seqs,
                 speed=self._speed.model(),
                 expected_frames=round(FRAMES_PER_TOKEN * rows.text_tokens) or None,
