@@ -127,10 +127,14 @@ class RmsNorm(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention with normed queries and keys, then SwiGLU; `weights` are the checkpoint's tensors of this layer, fused."""
+    """Attention with normed queries and keys, then SwiGLU; `weights` are the checkpoint's tensors of this layer, fused.
 
-    def __init__(self, config: LayerConfig, weights: Weights, prefix: str) -> None:
+    last: nothing attends to the rows it returns, so it returns only the last one.
+    """
+
+    def __init__(self, config: LayerConfig, weights: Weights, prefix: str, last: bool) -> None:
         super().__init__()
+        self.last = last
         eps = config.rms_norm_eps
         self.heads, self.kv_heads, self.head_dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         self.sizes = [count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)]
@@ -151,6 +155,8 @@ class Layer(nn.Module):
         q = self.q_norm(q.reshape(1, -1, self.heads, self.head_dim)).reshape(1, -1, self.sizes[0])
         k = self.k_norm(k.reshape(1, -1, self.kv_heads, self.head_dim)).reshape(1, -1, self.sizes[1])
         out, past_k, past_v = GroupQueryAttention.apply(q, k, v, past_k, past_v, length, cos, sin, self.heads, self.kv_heads)
+        if self.last:
+            x, out = x[:, -1:], out[:, -1:]
         x = x + self.o(out)
         gate, up = self.gate_up(self.mlp_norm(x)).split([self.inner, self.inner], -1)
         return x + self.down(F.silu(gate) * up), past_k, past_v
@@ -161,7 +167,8 @@ class Stack(nn.Module):
 
     def __init__(self, config: LayerConfig, weights: Weights, positions: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(config, weights, f"layers.{i}") for i in range(config.num_hidden_layers))
+        count = config.num_hidden_layers
+        self.layers = nn.ModuleList(Layer(config, weights, f"layers.{i}", i == count - 1) for i in range(count))
         self.norm = RmsNorm(weights["norm.weight"], config.rms_norm_eps)
         cos, sin = rope_tables(positions, config.head_dim, config.rope_theta)
         self.cos, self.sin = nn.Parameter(cos, requires_grad=False), nn.Parameter(sin, requires_grad=False)
@@ -171,7 +178,7 @@ class Stack(nn.Module):
         for i, layer in enumerate(self.layers):
             x, k, v = layer(x, caches[2 * i], caches[2 * i + 1], length, self.cos, self.sin)
             out += [k, v]
-        return self.norm(x[:, -1]), tuple(out)
+        return self.norm(x)[:, 0], tuple(out)
 
 
 def empty_caches(config: LayerConfig, capacity: int) -> tuple[Tensor, ...]:
