@@ -57,18 +57,20 @@ def home(tmp_path, tiny_bundle, monkeypatch) -> Path:
         (["--stage-7-edge_threads", "1"], "7"),
         (["--speaker-embedding", "none.npy"], "--speaker-embedding none.npy cannot be read: No such file"),
         (["--speaker-embedding", "a.npz"], "--speaker-embedding a.npz holds several arrays"),
+        (["--speaker-embedding", "words.npy"], "--speaker-embedding words.npy must hold numbers, found <U1"),
         (["--ref-codes", "text.npy"], "--ref-codes text.npy cannot be read: it is not a .npy file of numbers"),
         (["--ref-text", "x"], "ref_text"),
     ],
 )
 def test_requests_that_cannot_be_honoured(home, say, arguments, message):
+    np.save(home / "words.npy", np.array(["a", "b"]))
     np.savez(home / "a.npz", x=np.zeros(2))
     (home / "text.npy").write_text("hello")
     code, err = say(TEXT, *arguments)
     assert code == 2
     assert err.startswith("ouzel: error: ")
     assert message in err
-    assert made(home) == ["a.npz", "text.npy"]
+    assert made(home) == ["a.npz", "text.npy", "words.npy"]
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "…", "***", "🙂", "<b></b>"])

@@ -107,6 +107,8 @@ def _array(option: str, path: str | None) -> NDArray[Any] | None:
         raise UsageError(f"{option} {path} cannot be read: {reason}.") from None
     if not isinstance(loaded, np.ndarray):
         raise UsageError(f"{option} {path} holds several arrays; give a .npy file of one.")
+    if loaded.dtype.kind not in "iuf":
+        raise UsageError(f"{option} {path} must hold numbers, found {loaded.dtype}.")
     return loaded
 
 
