@@ -88,3 +88,12 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
         line = shlex.join(words).replace(" '|' ", " | ").replace(" '>' ", " > ").replace(" '<' ", " < ")
         done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, f"{page}: {command}\n{done.stderr[-2000:]}"
+
+
+def test_the_readme_speaks_from_python(tmp_path: Path, tiny_bundle):
+    shutil.copytree(tiny_bundle, tmp_path / "build" / "demo")
+    snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, env=environment(tmp_path), check=True, timeout=120)
+    assert (tmp_path / "again.wav").stat().st_size > 44
