@@ -45,7 +45,7 @@ def tiny(tmp_path_factory):
 def nano_network(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nano-checkpoint") / "nano"
     write_random_checkpoint(folder, size="nano")
-    return build_decoder(Checkpoint(folder))
+    return build_decoder(Checkpoint(folder), max_new=30)
 
 
 @pytest.fixture(scope="module")

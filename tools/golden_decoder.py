@@ -3,10 +3,10 @@
 Run where the official package `qwen_tts` is installed, on a checkpoint that our tests can write again:
 
     python -m ouzel.models.qwen3_tts.random_checkpoint build/golden-tiny --size tiny --seed 0 --dtype f32
-    PYTHON_OF_THE_OFFICIAL_PACKAGE tools/golden_decoder.py build/golden-tiny tests/golden/decoder
+    PYTHON_OF_THE_OFFICIAL_PACKAGE tools/golden_decoder.py build/golden-tiny --out tests/golden/decoder
 
-Writes tiny.npz (codes int16 (frames, groups); `every` STRIDE-th sample, `first` and `last` frame in full, float32) and tiny.json
-(what they were made of). With --full FILE.npy it writes all samples too, float32, and with --double decodes in float64.
+--out writes tiny.npz (codes int16 (frames, groups); `every` STRIDE-th sample, `first` and `last` frame in full, float32) and
+tiny.json (what they were made of). --full FILE.npz writes codes and all samples, for tools/measure_decoder.py.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def official_decoder(folder: Path):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("--out", type=Path, help="folder for the golden files")
+    parser.add_argument("--full", type=Path, help="write codes and all samples to this .npz")
     parser.add_argument("--frames", type=int, default=FRAMES)
-    parser.add_argument("--full", type=Path, help="also write all samples to this .npy")
-    parser.add_argument("--double", action="store_true", help="decode in float64 (for --full)")
+    parser.add_argument("--double", action="store_true", help="decode in float64, as a measure of float32's own error")
     options = parser.parse_args()
     import torch
 
@@ -79,12 +79,17 @@ def main() -> None:
     with torch.no_grad():
         samples = network(torch.from_numpy(codes.T[None].copy())).reshape(-1).float().numpy()
     if options.full:
-        np.save(options.full, samples)
-    per_frame = len(samples) // options.frames
-    name = "tiny"
-    options.out.mkdir(parents=True, exist_ok=True)
+        np.savez(options.full, codes=codes, samples=samples)
+    if options.out:
+        _write_golden(options.out, folder, codes, samples)
+    print(f"{options.frames} frames, rms {samples.std():.3f}, peak {np.abs(samples).max():.3f}")
+
+
+def _write_golden(out: Path, folder: Path, codes, samples) -> None:
+    per_frame = len(samples) // len(codes)
+    out.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
-        options.out / f"{name}.npz",
+        out / "tiny.npz",
         codes=codes.astype(np.int16),
         every=samples[::STRIDE],
         first=samples[:per_frame],
@@ -92,15 +97,14 @@ def main() -> None:
     )
     meta = {
         "tool": "tools/golden_decoder.py",
-        "checkpoint": {"size": name, "kind": "custom_voice", "seed": 0, "dtype": "f32"},
+        "checkpoint": {"size": "tiny", "kind": "custom_voice", "seed": 0, "dtype": "f32"},
         "codec_sha256": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest(),
-        "frames": options.frames,
+        "frames": len(codes),
         "stride": STRIDE,
         "codes_seed": SEED,
-        "versions": {n: importlib.metadata.version(n) for n in ("qwen-tts", "torch", "transformers", "numpy")},
+        "versions": {name: importlib.metadata.version(name) for name in ("qwen-tts", "torch", "transformers", "numpy")},
     }
-    (options.out / f"{name}.json").write_text(json.dumps(meta, indent=2) + "\n")
-    print(f"{options.out / name}.npz: {options.frames} frames, rms {samples.std():.3f}, peak {np.abs(samples).max():.3f}")
+    (out / "tiny.json").write_text(json.dumps(meta, indent=2) + "\n")
 
 
 if __name__ == "__main__":
