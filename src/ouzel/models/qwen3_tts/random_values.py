@@ -22,6 +22,7 @@ Floats = NDArray[np.float32]
 BLOCK = 1 << 24  # values drawn at once: bounds the writer's memory
 HEAD_GAIN = 3.0  # standard deviation of the logits; lower makes greedy codes cling to a few ids
 WAVEFORM_RMS = 0.1
+SHALLOW = 3  # layers whose sum does not yet drown the input row: deeper stacks add less each, or greedy codes settle
 UNITS_GAIN = 1.5  # growth over the Snake and three residual units of a waveform block, taken back at its start
 
 
@@ -45,6 +46,7 @@ class RandomValues:
         self._seed = seed
         self._codes = codec.decoder.codebook_size
         self._end = model.talker.codec_eos_token_id
+        self._layers = (model.talker.num_hidden_layers, model.talker.predictor.num_hidden_layers)
         self._residuals = codec.decoder.num_quantizers - codec.decoder.num_semantic_quantizers
         self._last_conv = f"decoder.decoder.{len(codec.decoder.upsample_rates) + 2}.conv.weight"
 
@@ -100,6 +102,9 @@ class RandomValues:
         if name.startswith("decoder."):
             return self._draw_codec(name, shape, fan_in)
         gain = 2.0 if "o_proj" in name or "linear_fc2" in name else 1.0
+        if "o_proj" in name or "down_proj" in name:
+            layers = self._layers["code_predictor" in name]
+            gain *= min(1.0, math.sqrt(SHALLOW / layers))
         return Draw(gain / math.sqrt(fan_in))
 
     def _draw_codec(self, name: str, shape: Shape, fan_in: int) -> Draw:
