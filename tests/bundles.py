@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -33,37 +34,35 @@ def prune(folder: Path, keep: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def make(folder: Path, weights: str, kind: str) -> None:
+def make(folder: Path, checkpoint: Path, weights: str) -> None:
     import torch
 
     from ouzel.conversion import convert
-    from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
 
     torch.set_num_threads(1)
-    write_random_checkpoint(folder / "checkpoint", size="nano", kind=kind)
-    convert(folder / "checkpoint", folder / "bundle", weights=weights)
+    convert(checkpoint, folder / "bundle", weights=weights)
 
 
-def cached(weights: str = "fp32", kind: str = "custom_voice") -> Path:
-    """A folder with `checkpoint` and the `bundle` made of it; do not change what is in there, copy it."""
+def converted(checkpoint: Path, weights: str = "fp32") -> Path:
+    """The bundle made of a cached checkpoint (conftest); do not change what is in there, copy it."""
     folder = ROOT / "build" / "test-bundles"
-    final = folder / f"{source_key()}-{kind}-{weights}"
+    final = folder / f"{source_key()}-{checkpoint.name}-{weights}"
     if not final.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         work = folder / f"{final.name}.{os.getpid()}"
         work.mkdir()
         try:
-            make(work, weights, kind)
+            make(work, checkpoint, weights)
             if not final.is_dir():
                 os.rename(work, final)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         prune(folder, final)
     os.utime(final)
-    return final
+    return final / "bundle"
 
 
 @pytest.fixture(scope="session")
-def tiny_bundle() -> Path:
+def tiny_bundle(nano_checkpoint: Callable[[str], Path]) -> Path:
     """A CustomVoice bundle of a random nano checkpoint, fp32. Read only."""
-    return cached() / "bundle"
+    return converted(nano_checkpoint("custom_voice"))

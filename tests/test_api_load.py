@@ -125,3 +125,15 @@ def test_the_schedule_is_what_the_yaml_says(tmp_path, extra, playback, flag):
 def test_engine_options_come_from_the_yaml(tmp_path):
     found = engine_options(config(tmp_path, DEPLOY))
     assert (found.high_water_s, found.max_num_seqs) == (1.5, 16)
+
+
+def test_the_context_and_the_instruction_limit_of_the_deploy_file_hold(tiny_bundle):
+    stage = {0: {"max_model_len": 40, "tts_max_instructions_length": 5}}
+    with ouzel.load(tiny_bundle, overrides=stage, warm_up=False, stuck=False) as voice:
+        short = voice.say("Hi.", greedy=True)
+        assert short.finish_reason == "length"
+        assert short.metrics.frames < 40
+        with pytest.raises(UsageError, match="context of 40"):
+            voice.say("A text that is longer than the forty rows of this context.", greedy=True)
+        with pytest.raises(UsageError, match="at most 5 characters"):
+            voice.say("Hi.", instructions="too long")

@@ -80,7 +80,7 @@ class ToyFamily:
 
     write_frontend = networks = read_checkpoint
 
-    def frontend(self, bundle):
+    def frontend(self, bundle, *, max_instructions=None):
         return ToyFrontend()
 
 

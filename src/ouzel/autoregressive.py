@@ -53,14 +53,22 @@ class ArTalker:
     """
 
     def __init__(
-        self, core: TalkerCore, predictor: PredictorCore, codec_table: NDArray[np.float32], residual_table: NDArray[np.float32]
+        self,
+        core: TalkerCore,
+        predictor: PredictorCore,
+        codec_table: NDArray[np.float32],
+        residual_table: NDArray[np.float32],
+        *,
+        context: int | None = None,
     ) -> None:
+        """context: rows that prompt and frames of a segment may take, at most what the talker has; None = all of it."""
         widths = {core.hidden_size, codec_table.shape[1], residual_table.shape[2]}
         if len(widths) != 1:
             raise UsageError(
                 f"Talker and embedding tables must have one width, not {sorted(widths)}: they are of different models."
             )
         self._core, self._predictor = core, predictor
+        self._context = min(core.max_positions, context or core.max_positions)
         # As plain arrays: indexing a memory map costs microseconds more each time.
         self._codec, self._residual = codec_table.view(np.ndarray), residual_table.view(np.ndarray)
         self._groups = residual_table.shape[0] + 1
@@ -75,7 +83,7 @@ class ArTalker:
         """Run the prompt and sample the first id. UsageError for bad sampling values or a prompt beyond the context."""
         check(sampling)
         chooser = Codebook0(sampling, self._core.vocab_size, self._residual.shape[1])
-        length, context = len(rows.prefill), self._core.max_positions
+        length, context = len(rows.prefill), self._context
         room = context - length
         if room < _FEWEST_IDS:
             raise UsageError(

@@ -28,7 +28,7 @@ CASES = (
     Case("cv_auto", "custom_voice", "The quick brown fox jumps over the lazy dog at 9:30.", "Auto", "ryan"),
     Case("cv_chinese", "custom_voice", "你好，世界。今天天气很好。", "Chinese", "serena"),
     Case("cv_dialect", "custom_voice", "A voice with a dialect of its own.", "Auto", "eric"),
-    Case("cv_streaming", "custom_voice", "Text that is fed one row a frame while speech goes on.", "German", "aiden", layout=False),
+    Case("cv_streaming", "custom_voice", "Text that is fed one row a frame while speech goes on.", "German", "aiden", False),
     Case("cv_penalty", "custom_voice", "Penalties change what is likely.", "French", "sohee", penalty=1.05),
     Case("base_english", "base", "Speak with the voice of a vector.", "English"),
     Case("base_auto", "base", "Nothing is said about the language here.", "Auto"),
@@ -36,20 +36,27 @@ CASES = (
     Case("base_russian", "base", "Привет, это проверка.", "Russian"),
     Case("base_icl", "base", "Now in the style of the reference.", "English", icl=True, ref_text="This was said before."),
     Case("vd_plain", "voice_design", "A voice made to order.", "English", instruct="A calm, low voice."),
-    Case("vd_long", "voice_design", "One, two, three, four, five, six.", "Auto", instruct="Excited; speaks fast and high, out of breath."),
+    Case(
+        "vd_long",
+        "voice_design",
+        "One, two, three, four, five, six.",
+        "Auto",
+        instruct="Excited; speaks fast and high, out of breath.",
+    ),
     Case("vd_japanese", "voice_design", "こんにちは、元気ですか。", "Japanese", instruct="やさしい女性の声"),
     Case("vd_streaming", "voice_design", "Row by row, word by word.", "Spanish", instruct="Old sailor.", layout=False),
 )
 
 
-def vector(hidden: int):  # noqa: ANN201 (numpy is imported late: this file is read by three interpreters)
-    """The speaker vector of the Base cases, float32 (hidden,)."""
+def vector(hidden: int):
+    """The speaker vector of the Base cases, float32 (hidden,), of values that bfloat16 holds exactly: the server rounds to it."""
     import numpy as np
 
-    return (np.random.Generator(np.random.Philox(77)).standard_normal(hidden) * 0.3).astype(np.float32)
+    values = (np.random.Generator(np.random.Philox(77)).standard_normal(hidden) * 0.3).astype(np.float32)
+    return (values.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def reference_codes(frames: int = 12):  # noqa: ANN201
+def reference_codes(frames: int = 12):
     """Reference codec frames of the ICL cases, int64 (frames, 16), ids 1..2047."""
     import numpy as np
 

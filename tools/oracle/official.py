@@ -1,6 +1,6 @@
 """Greedy goldens from the official qwen-tts package (run with the Python of its venv).
 
-    official.py CHECKPOINTS OUT      CHECKPOINTS/{custom_voice,base,voice_design}; OUT/official_<case>.npz
+    official.py CHECKPOINTS OUT [TASK ...]      CHECKPOINTS/{custom_voice,base,voice_design}; OUT/official_<case>.npz
 
 Each file: prompt float32 (P, H), codes int16 (frames, 16), checkpoint (sha256), versions.
 """
@@ -52,6 +52,7 @@ def generate(model, case: Case, **options) -> None:
 
 def main() -> None:
     checkpoints, out = Path(sys.argv[1]), Path(sys.argv[2])
+    only = set(sys.argv[3:])
     out.mkdir(parents=True, exist_ok=True)
     absent_audio_modules()
     import torch
@@ -60,6 +61,8 @@ def main() -> None:
 
     torch.set_num_threads(1)
     for task in dict.fromkeys(c.task for c in CASES):
+        if only and task not in only:
+            continue
         path = checkpoints / task
         digest = hashlib.sha256((path / "model.safetensors").read_bytes()).hexdigest()
         model = Qwen3TTSModel.from_pretrained(str(path), dtype=torch.float32, attn_implementation="eager", device_map=None)

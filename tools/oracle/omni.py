@@ -1,6 +1,8 @@
 """Greedy goldens from the real vLLM-Omni (run with the Python of its venv and the CPU platform plug-in on PYTHONPATH).
 
-    omni.py CHECKPOINTS DEPLOY_YAML OUT      writes OUT/omni_<case>.npz: prompt, codes, pcm chunk sizes, checkpoint, versions
+    omni.py CHECKPOINTS DEPLOY_YAML OUT [TASK ...]      writes OUT/omni_<case>.npz
+
+Each file: prompt float32 (P, H), codes int16 (frames, 16), chunks (frames a decode call), checkpoint (sha256), versions.
 
 The plug-in's recorder appends what the stages exchange to $OMNI_ORACLE_DUMP/stage{0,1}.pkl; that is where the codes come from.
 """

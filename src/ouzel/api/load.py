@@ -53,10 +53,9 @@ def load(
         raise ConfigError(f"Family {family.name!r} has no deploy file of its own; give one with deploy=.")
     config = load_deploy(name, overrides=given, pipeline=pipeline)
     spec = ScheduleSpec.parse(schedule) if isinstance(schedule, str) else schedule or schedule_of(config)
-    frontend = family.frontend(bundle)
+    stage = config.stage(stage_ids(config)[0])
+    frontend = family.frontend(bundle, max_instructions=stage.tts_max_instructions_length)
     talker, decoder = load_stages(bundle, config, threads)
-    talker_id, _ = stage_ids(config)
-    stage = config.stage(talker_id)
     settings = options or engine_options(config)
     if stuck is not None:
         settings = replace(settings, stuck=stuck if isinstance(stuck, StuckPolicy) else StuckPolicy(enabled=stuck))
@@ -66,7 +65,7 @@ def load(
         frontend,
         name=bundle.manifest.name,
         path=bundle.root,
-        sampling=config.talker_sampling(talker_id),
+        sampling=config.talker_sampling(stage.stage_id),
         seed=stage.sampling.get("seed"),
         text=text,
         gate=config.playback.gate,
@@ -121,7 +120,8 @@ def load_stages(bundle: Bundle, config: DeployConfig, threads: int | None = None
     predictor = runtime.load_predictor(bundle, artifact, options)
     runtime, artifact, options = _placed(bundle, config, decoder_id, "decoder", threads)
     decoder = runtime.load_decoder(bundle, artifact, options)
-    talker = ArTalker(core, predictor, bundle.array("tables/codec.npy"), bundle.array("tables/residual.npy"))
+    tables = bundle.array("tables/codec.npy"), bundle.array("tables/residual.npy")
+    talker = ArTalker(core, predictor, *tables, context=config.stage(talker_id).max_model_len)
     return talker, decoder
 
 

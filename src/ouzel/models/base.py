@@ -89,5 +89,5 @@ class Family(Protocol):
     def networks(self, checkpoint: Any) -> Networks:
         """torch modules with the checkpoint's weights; needs the `convert` extra."""
 
-    def frontend(self, bundle: Bundle) -> Frontend:
-        """The front end that a finished bundle describes."""
+    def frontend(self, bundle: Bundle, *, max_instructions: int | None = None) -> Frontend:
+        """The front end that a finished bundle describes. max_instructions: characters, None = the family's own limit."""

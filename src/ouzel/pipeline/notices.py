@@ -48,6 +48,8 @@ def name_ignored(deploy: DeployConfig, connectors: Mapping[str, ConnectorSpec]) 
     for stage in deploy.stages:
         topology = deploy.pipeline.stage(stage.stage_id)
         report.sort(f"stage {stage.stage_id}: ", stage.ignored, SERVER_STAGE_KEYS, USED_STAGE_KEYS)
+        if stage.silence_ban_frames:  # the set of silent ids is found with the codec's encoder, which a device does not load
+            report.server.add("silence_ban_frames")
         if topology.execution is ExecutionType.LLM_AR:
             own = set(stage.sampling) - set(topology.sampling_constraints)
             report.sort(f"stage {stage.stage_id}: default_sampling_params.", own, frozenset({"detokenize"}), TALKER_KEYS)

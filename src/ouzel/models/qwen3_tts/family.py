@@ -74,10 +74,11 @@ class Qwen3TtsFamily:
         predictor = Predictor(checkpoint.config.talker.predictor, checkpoint.predictor())
         return Qwen3TtsNetworks(talker, predictor, build_decoder(checkpoint))
 
-    def frontend(self, bundle: Bundle) -> Qwen3TtsFrontend:
+    def frontend(self, bundle: Bundle, *, max_instructions: int | None = None) -> Qwen3TtsFrontend:
         config = ModelConfig.parse(bundle.json(CONFIG), f"{bundle.root / CONFIG}")
         codec = CodecConfig.parse(bundle.json(CODEC_CONFIG), f"{bundle.root / CODEC_CONFIG}")
-        return Qwen3TtsFrontend(config, codec, read_tables(bundle, config), load_tokenizer(bundle.path(TOKENIZER)))
+        tables, tokenizer = read_tables(bundle, config), load_tokenizer(bundle.path(TOKENIZER))
+        return Qwen3TtsFrontend(config, codec, tables, tokenizer, max_instructions=max_instructions)
 
 
 def _check_belongs(tokenizer: TextTokenizer, config: ModelConfig) -> None:

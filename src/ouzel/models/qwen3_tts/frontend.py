@@ -30,10 +30,12 @@ class Qwen3TtsFrontend:
         tokenizer: TextTokenizer,
         *,
         official_dialects: bool = False,
+        max_instructions: int | None = None,
     ) -> None:
         self.config = config
         self.codec = codec
         self._talker = config.talker
+        self._max_instructions = MAX_INSTRUCTIONS if max_instructions is None else max_instructions
         self._builder = PromptBuilder(config, tables, tokenizer, official_dialects=official_dialects)
         self._voices = tuple(
             VoiceInfo(name, language=str(self._talker.spk_is_dialect.get(name) or "") or None) for name in self._talker.spk_id
@@ -80,7 +82,7 @@ class Qwen3TtsFrontend:
         """The request with task, voice, language and prompt layout filled in and names lower-cased; idempotent."""
         if not request.text.strip():
             raise UsageError("Input text cannot be empty.")
-        _check_limits(request)
+        _check_limits(request, self._max_instructions)
         instructions = (request.instructions or "").strip() or None
         self._check_task(request)
         resolved = replace(
@@ -157,10 +159,10 @@ def _match(kind: str, value: str, names: Mapping[str, str]) -> str:
     return names[value.lower()]
 
 
-def _check_limits(request: SpeechRequest) -> None:
+def _check_limits(request: SpeechRequest, max_instructions: int) -> None:
     count = len(request.instructions or "")
-    if count > MAX_INSTRUCTIONS:
-        raise UsageError(f"Instructions may have at most {MAX_INSTRUCTIONS} characters, but have {count}.")
+    if count > max_instructions:
+        raise UsageError(f"Instructions may have at most {max_instructions} characters, but have {count}.")
     if request.max_new_tokens is not None and not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
         raise UsageError(f"max_new_tokens must be from 1 to {MAX_NEW_TOKENS}, but is {request.max_new_tokens}.")
 
