@@ -199,3 +199,11 @@ def test_bad_placements_and_bundles_are_named(bundle: Bundle, tmp_path: Path) ->
     (tmp_path / "onnxruntime" / "talker.onnx").write_bytes(b"not a graph")
     with pytest.raises(BundleError, match="cannot load"):
         RUNTIME.load_talker(broken, artifact, ONE)
+
+
+def test_a_graph_of_another_version_is_refused_at_load(bundle: Bundle) -> None:
+    talker, predictor = bundle.artifact("talker"), bundle.artifact("predictor")
+    with pytest.raises(BundleError, match=r"not what this version of ouzel expects.*Convert the bundle again"):
+        RUNTIME.load_talker(bundle, replace(talker, files=predictor.files), ONE)
+    with pytest.raises(BundleError, match="not what this version of ouzel expects"):
+        RUNTIME.load_predictor(bundle, replace(predictor, files=talker.files), ONE)

@@ -78,6 +78,12 @@ def add_streaming(parser: Parser) -> None:
         default=None,
         help="layout of the prompt: all text first, or text alongside the speech (default: the model's)",
     )
+    group.add_argument(
+        "--stuck-detector",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="end a speech that only repeats itself or is silent for seconds (default: yes)",
+    )
     group.add_argument("--no-strip", action="store_true", help="leave markdown and emoji in the text")
     add_deploy(group)
 

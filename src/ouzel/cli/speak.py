@@ -47,6 +47,7 @@ def speak(args: argparse.Namespace) -> int:
         threads=args.threads,
         overrides=overrides(args),
         text=TextOptions(strip=not args.no_strip),
+        stuck=args.stuck_detector,
     )
     with voice, ExitStack() as stack:
         utterance = stack.enter_context(voice.start(request))
@@ -54,7 +55,7 @@ def speak(args: argparse.Namespace) -> int:
         if format_name is not None:
             chunks = _also_write(chunks, stack.enter_context(open_output(args.output, format_name, voice.sample_rate)))
         if play:
-            player = stack.enter_context(Player())
+            player = stack.enter_context(Player(gate=voice.gate))
             player.play(_warn_if_slow(chunks, utterance), outlook=voice.outlook)
         else:
             for _ in chunks:

@@ -46,7 +46,8 @@ class Qwen3TtsFamily:
         return PIPELINE
 
     def recognises(self, config: Mapping[str, Any]) -> bool:
-        return config.get("model_type") == MODEL_TYPE and config.get("tokenizer_type") == CODEC_TYPE
+        # Another codec is another family; without any the reader names what is missing.
+        return config.get("model_type") == MODEL_TYPE and config.get("tokenizer_type", CODEC_TYPE) == CODEC_TYPE
 
     def read_checkpoint(self, path: Path) -> Checkpoint:
         from .checkpoint import Checkpoint

@@ -12,7 +12,7 @@ from ouzel.errors import BundleError, SynthesisError
 from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.onnxruntime.export import cache_names
 from ouzel.runtimes.onnxruntime.meta import sizes
-from ouzel.runtimes.onnxruntime.session import buffer, open_session, run_bound, zeros
+from ouzel.runtimes.onnxruntime.session import bind, buffer, open_session, run_bound, zeros
 from ouzel.sampling import is_greedy
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ class OrtPredictor:
     def _bind(self, step: int, caches: list[tuple[str, str, Any]]) -> Any:
         """All of a sub-step, once: what it reads and writes lies at the same place in every frame."""
         one = slice(step, step + 1)
-        binding = self._session.io_binding()
         values = {
             "rows": self._rows[step % 2][1] if step else self._first_value,
             "length": buffer(np.array([step + 2], np.int32)),
@@ -93,9 +92,5 @@ class OrtPredictor:
         results = {"code": buffer(self._codes[one]), "row": self._rows[(step + 1) % 2][1], "check": buffer(self._checks[one])}
         for past, present, value in caches:
             values[past] = results[present] = value
-        for name, value in values.items():
-            binding.bind_ortvalue_input(name, value)
-        for name, value in results.items():
-            binding.bind_ortvalue_output(name, value)
         self._kept.append((values, results))  # a binding does not keep the arrays behind its values alive
-        return binding
+        return bind(self._session, values, results)

@@ -81,6 +81,21 @@ def run_bound(session: Any, binding: Any) -> None:
         raise SynthesisError(f"ONNX Runtime failed: {_first_line(error)}") from error
 
 
+def bind(session: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
+    """An IOBinding of OrtValues by name; BundleError when the graph has no such input or output, so is of another version."""
+    binding = session.io_binding()
+    try:
+        for name, value in inputs.items():
+            binding.bind_ortvalue_input(name, value)
+        for name, value in outputs.items():
+            binding.bind_ortvalue_output(name, value)
+    except Exception as error:
+        raise BundleError(
+            f"A graph of this bundle is not what this version of ouzel expects ({_first_line(error)}) Convert the bundle again."
+        ) from error
+    return binding
+
+
 def buffer(array: NDArray[Any]) -> Any:
     """An OrtValue that shares the memory of a C-contiguous array: writes to the array are what the next run reads."""
     value = onnxruntime().OrtValue.ortvalue_from_numpy(array)

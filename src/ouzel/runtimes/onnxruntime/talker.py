@@ -13,7 +13,7 @@ from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.onnxruntime.export import cache_names
 from ouzel.runtimes.onnxruntime.meta import sizes
-from ouzel.runtimes.onnxruntime.session import buffer, open_session, run_bound, zeros
+from ouzel.runtimes.onnxruntime.session import bind, buffer, open_session, run_bound, zeros
 
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle
@@ -30,13 +30,12 @@ class _Buffers:
         meta = core.meta
         names = cache_names(meta["layers"])
         self.array, self._whole = zeros((len(names), 1, meta["kv_heads"], capacity, meta["head_dim"]))
-        self.binding = core.session.io_binding()
-        core.bind_common(self.binding)
         # The same memory in and out: the operator then appends in place instead of copying the whole past.
         self._values = [buffer(layer) for layer in self.array]
+        inputs, outputs = core.shared()
         for (past, present), value in zip(names, self._values, strict=True):
-            self.binding.bind_ortvalue_input(past, value)
-            self.binding.bind_ortvalue_output(present, value)
+            inputs[past] = outputs[present] = value
+        self.binding = bind(core.session, inputs, outputs)
 
 
 class OrtTalkerState:
@@ -71,7 +70,8 @@ class OrtTalker:
         self._row, self._row_value = zeros((1, 1, self.hidden_size))
         self._hidden, self._hidden_value = zeros((1, self.hidden_size))
         self._logits, self._logits_value = zeros((1, self.vocab_size))
-        self._pool: list[_Buffers] = []
+        # Bound now, so that a graph of another version is refused at load and not at the first utterance.
+        self._pool = [_Buffers(self, min(_GRAIN, self.max_positions))]
 
     @property
     def hidden_size(self) -> int:
@@ -114,12 +114,10 @@ class OrtTalker:
         state.length = length
         return self._hidden[0].copy(), self._logits[0].copy()
 
-    def bind_common(self, binding: Any) -> None:
-        """Bind what all states share: the step's input and the outputs, which are copied out after each run."""
-        binding.bind_ortvalue_input("rows", self._row_value)
-        binding.bind_ortvalue_input("length", self._length_value)
-        binding.bind_ortvalue_output("hidden", self._hidden_value)
-        binding.bind_ortvalue_output("logits", self._logits_value)
+    def shared(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Inputs and outputs that all states share: a step's row and length; the results, which are copied out after each run."""
+        inputs = {"rows": self._row_value, "length": self._length_value}
+        return inputs, {"hidden": self._hidden_value, "logits": self._logits_value}
 
     def _take(self, positions: int) -> _Buffers:
         capacity = min(-(-max(positions, 1) // _GRAIN) * _GRAIN, self.max_positions)
