@@ -28,7 +28,9 @@ CASES = (
     Case("cv_auto", "custom_voice", "The quick brown fox jumps over the lazy dog at 9:30.", "Auto", "ryan"),
     Case("cv_chinese", "custom_voice", "你好，世界。今天天气很好。", "Chinese", "serena"),
     Case("cv_dialect", "custom_voice", "A voice with a dialect of its own.", "Auto", "eric"),
-    Case("cv_streaming", "custom_voice", "Text that is fed one row a frame while speech goes on.", "German", "aiden", False),
+    Case(
+        "cv_streaming", "custom_voice", "Text that is fed one row a frame while speech goes on.", "German", "aiden", layout=False
+    ),
     Case("cv_penalty", "custom_voice", "Penalties change what is likely.", "French", "sohee", penalty=1.05),
     Case("base_english", "base", "Speak with the voice of a vector.", "English"),
     Case("base_auto", "base", "Nothing is said about the language here.", "Auto"),
