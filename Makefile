@@ -13,7 +13,7 @@ help:
 	@echo 'make say [TEXT="..."]   speak a sentence into hello.wav'
 	@echo 'make test               set up and run every test'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
-	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 3 GB of disk)'
+	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 5 GB of disk)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks'
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
 	@echo 'make runtime-size       install the runtime alone into a fresh venv and print its size'
@@ -52,8 +52,15 @@ format: $(VENV)/.test
 	$(BIN)/ruff check --fix src tests tools
 	$(BIN)/ruff format src tests tools
 
-bench: $(VENV)/.test
-	$(BIN)/python -m ouzel.bench
+# The official package pins other versions than ours, so it lives in a venv of its own.
+.venv-official/.done: tools/oracle/requirements-official.txt
+	$(PYTHON) -m venv .venv-official
+	.venv-official/bin/pip --disable-pip-version-check install -q -r $<
+	.venv-official/bin/pip --disable-pip-version-check install -q --no-deps qwen-tts==0.1.1
+	@touch $@
+
+bench: $(VENV)/.convert .venv-official/.done
+	$(BIN)/python -m ouzel.bench --official .venv-official/bin/python
 
 soak: $(VENV)/.convert $(DEMO)/manifest.json
 	$(BIN)/python -m ouzel.bench.soak $(DEMO)
@@ -65,4 +72,4 @@ runtime-size:
 	tools/runtime_size.sh
 
 clean:
-	rm -rf build dist hello.wav .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist hello.wav .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -14,8 +14,7 @@ omni="${OMNI_VENV:-$work/omni}"
 mkdir -p "$work"
 if [ ! -x "$qwen/bin/python" ]; then
     python3.11 -m venv "$qwen"
-    "$qwen/bin/pip" install -q torch==2.13.0
-    "$qwen/bin/pip" install -q -r "$tools/requirements-qwen-tts.txt"
+    "$qwen/bin/pip" install -q -r "$root/tools/oracle/requirements-official.txt"
     "$qwen/bin/pip" install -q --no-deps qwen-tts==0.1.1
 fi
 [ -x "$omni/bin/python" ] || "$tools/install.sh" "$omni"
