@@ -107,6 +107,12 @@ def test_the_cases_cover_every_task_with_four_texts():
     assert min(len(t) for t in texts.values()) >= 4
 
 
+def test_a_case_tells_the_penalty_rules_apart():
+    official, omni = (np.load(GOLDEN / f"{oracle}_cv_seen_one.npz")["codes"] for oracle in SWITCHES)
+    assert official[2, 0] == 1
+    assert omni[2, 0] != 1
+
+
 @pytest.mark.parametrize("case", CASES.CASES, ids=lambda case: case.name)
 def test_chunks_equal_the_running_server(case):
     """The server's own deploy values, 1 then 25; reference frames ride in front of the first chunk."""

@@ -32,6 +32,8 @@ CASES = (
         "cv_streaming", "custom_voice", "Text that is fed one row a frame while speech goes on.", "German", "aiden", layout=False
     ),
     Case("cv_penalty", "custom_voice", "Penalties change what is likely.", "French", "sohee", penalty=1.05),
+    # The third id would be 1 if it were not penalised from the start, so this case tells the two penalty rules apart.
+    Case("cv_seen_one", "custom_voice", "Dark tree rain.", "English", "vivian", penalty=1.05),
     Case("base_english", "base", "Speak with the voice of a vector.", "English"),
     Case("base_auto", "base", "Nothing is said about the language here.", "Auto"),
     Case("base_full_text", "base", "All of the text goes in first.", "Italian", layout=True),

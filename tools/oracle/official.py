@@ -1,6 +1,6 @@
 """Greedy goldens from the official qwen-tts package (run with the Python of its venv).
 
-    official.py CHECKPOINTS OUT [TASK ...]      CHECKPOINTS/{custom_voice,base,voice_design}; OUT/official_<case>.npz
+    official.py CHECKPOINTS OUT [CASE ...]      CHECKPOINTS/{custom_voice,base,voice_design}; OUT/official_<case>.npz
 
 Each file: prompt float32 (P, H), codes int16 (frames, 16), checkpoint (sha256), versions.
 """
@@ -60,9 +60,8 @@ def main() -> None:
     from qwen_tts import Qwen3TTSModel
 
     torch.set_num_threads(1)
-    for task in dict.fromkeys(c.task for c in CASES):
-        if only and task not in only:
-            continue
+    chosen = [c for c in CASES if not only or c.name in only]
+    for task in dict.fromkeys(c.task for c in chosen):
         path = checkpoints / task
         digest = hashlib.sha256((path / "model.safetensors").read_bytes()).hexdigest()
         model = Qwen3TTSModel.from_pretrained(str(path), dtype=torch.float32, attn_implementation="eager", device_map=None)
@@ -78,7 +77,7 @@ def main() -> None:
         talker.generate = record
         # The waveform is not part of these goldens, and decoding it costs as much again.
         model.model.speech_tokenizer.decode = lambda items: ([np.zeros(1, np.float32)] * len(items), 24000)
-        for case in (c for c in CASES if c.task == task):
+        for case in (c for c in chosen if c.task == task):
             generate(
                 model, case, do_sample=False, subtalker_dosample=False, repetition_penalty=case.penalty, max_new_tokens=FRAMES
             )

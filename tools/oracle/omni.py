@@ -1,6 +1,6 @@
 """Greedy goldens from the real vLLM-Omni (run with the Python of its venv and the CPU platform plug-in on PYTHONPATH).
 
-    omni.py CHECKPOINTS DEPLOY_YAML OUT [TASK ...]      writes OUT/omni_<case>.npz
+    omni.py CHECKPOINTS DEPLOY_YAML OUT [CASE ...]      writes OUT/omni_<case>.npz
 
 Each file: prompt float32 (P, H), codes int16 (frames, 16), chunks (frames a decode call), checkpoint (sha256), versions.
 
@@ -63,9 +63,8 @@ def main() -> None:
     from vllm_omni import Omni
     from vllm_omni.model_executor.models.qwen3_tts.prompt_embeds_builder import Qwen3TTSPromptEmbedsBuilder as Builder
 
-    for task in dict.fromkeys(c.task for c in CASES):
-        if only and task not in only:
-            continue
+    chosen = [c for c in CASES if not only or c.name in only]
+    for task in dict.fromkeys(c.task for c in chosen):
         path = checkpoints / task
         digest = hashlib.sha256((path / "model.safetensors").read_bytes()).hexdigest()
         config = json.loads((path / "config.json").read_text())["talker_config"]
@@ -74,7 +73,7 @@ def main() -> None:
         os.environ["OMNI_ORACLE_DUMP"] = str(dump)
         omni = Omni(model=str(path), deploy_config=deploy, stage_init_timeout=600, init_timeout=900)
         offset = chunk_offset = 0
-        for case in (c for c in CASES if c.task == task):
+        for case in (c for c in chosen if c.task == task):
             info = request(case, config["hidden_size"])
             length = Builder.estimate_prompt_len_from_additional_information(
                 info,
