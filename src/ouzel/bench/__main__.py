@@ -75,26 +75,27 @@ def measure_official(python: str, checkpoint: Path) -> dict[str, float]:
 def print_table(size: str, weights: str, times: StageTimes, official: dict[str, float] | None) -> None:
     runs = f"medians of {times.repeats} runs of {times.frames} frames"
     print(f"{size} shapes, {weights}, one thread a stage; CPU ms per frame (80 ms of audio), {runs}")
+    print(f"  {'':28}{'alone':>8}{'streaming':>12}")
     for name, label in (
         ("talker", "talker"),
         ("predictor", "code predictor"),
         ("decoder", f"decoder (fp32, chunk {CHUNK})"),
         ("overhead", "Python and threads"),
+        ("total", "total"),
     ):
-        aim = f"aim {AIMS[name]:g}" if size == "0.6b" and weights == "int4" else ""
-        print(f"  {label:28}{getattr(times, name):8.1f}   {aim}")
-    print(f"  {'total':28}{times.total:8.1f}")
+        aim = f"   aim {AIMS[name]:g}" if size == "0.6b" and weights == "int4" and name in AIMS else ""
+        print(f"  {label:28}{getattr(times.alone, name):8.1f}{getattr(times.streaming, name):12.1f}{aim}")
     print(f"  {'prefill, CPU ms':28}{times.prefill:8.1f}")
     print(f"  {'first audio, CPU ms':28}{times.first_audio_cpu:8.1f}   wall {times.first_audio_wall:.0f} ms")
-    print(f"  {'RTF (wall / audio)':28}{times.rtf_wall:8.2f}")
+    print(f"  {'RTF (wall / audio)':28}{times.rtf:8.2f}")
     print(f"  {'load, s':28}{times.load_s:8.1f}")
     print(f"  {'memory, MB':28}{times.rss_mb:8.0f}   peak {times.peak_rss_mb:.0f}, aim below {AIM_RSS_MB:g}")
     if official:
-        both = times.talker + times.predictor
+        both = times.alone.talker + times.alone.predictor
         print(f"official qwen-tts 0.1.1 (torch {official['torch']}, fp32, one thread), same checkpoint, same run")
         ratio = official["talker_and_predictor"] / both
         print(f"  {'talker and code predictor':28}{official['talker_and_predictor']:8.1f}   {ratio:.1f} x ours")
-        ratio = official["decoder_windowed_72_25"] / times.decoder
+        ratio = official["decoder_windowed_72_25"] / times.alone.decoder
         print(f"  {'decoder, window 72 + 25':28}{official['decoder_windowed_72_25']:8.1f}   {ratio:.1f} x ours")
 
 
