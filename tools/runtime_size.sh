@@ -12,4 +12,6 @@ rm -rf "$venv"
 site="$("$venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')"
 echo "largest packages (MB):"
 du -sm "$site"/* | sort -rn | head -8
-echo "runtime venv: $(du -sm "$venv" | cut -f1) MB"
+size=$(du -sm "$venv" | cut -f1)
+echo "runtime venv: $size MB (limit 150)"
+[ "$size" -lt 150 ]
