@@ -136,7 +136,8 @@ def test_first_frame_and_request_times():
 
 def test_audio_that_was_cut_shows():
     recorder = MetricsRecorder(clock=lambda: 0.0)
-    recorder.chunk(AudioChunk(np.ones(FRAME, np.float32), RATE, 0, True, 5), at=1.0)
+    recorder.chunk(AudioChunk(np.ones(FRAME, np.float32), RATE, 0, True, 1), at=1.0)
+    recorder.cut(4)
     assert recorder.snapshot().cut_s == pytest.approx(0.32)
 
 

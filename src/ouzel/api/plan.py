@@ -17,6 +17,8 @@ from ouzel.request import SpeechRequest
 from ouzel.text import prepare, split_budget
 
 OPTIONS = tuple(f.name for f in fields(SpeechRequest) if f.name != "text")
+_NUMBERS = ("temperature", "top_p")
+_WHOLES = ("top_k", "max_new_tokens", "initial_codec_chunk_frames", "seed")
 MAX_NEW_TOKENS = 4096  # contract 5.4
 # Longest piece spoken in one go, about 35 s: over minutes the voice drifts and hurries (P39, P40).
 SEGMENT_TOKENS = 160
@@ -54,7 +56,7 @@ def make_request(text: str | SpeechRequest, options: Mapping[str, Any]) -> Speec
     else:
         raise UsageError(f"The text must be a str, not {type(text).__name__}.")
     _check(request)
-    return request
+    return replace(request, **_plain(request))
 
 
 def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int | None, text: TextOptions) -> Plan:
@@ -113,6 +115,15 @@ def _check(request: SpeechRequest) -> None:
         value = getattr(request, name)
         if value is not None and not isinstance(value, bool):
             raise UsageError(f"{name} must be True or False, not {value!r}.")
+
+
+def _plain(request: SpeechRequest) -> dict[str, Any]:
+    """The numbers of a request as Python's own: numpy's overflow where 64-bit keys are computed."""
+    given: dict[str, Any] = {}
+    kinds: tuple[tuple[type, tuple[str, ...]], ...] = ((float, _NUMBERS), (int, _WHOLES))
+    for kind, names in kinds:
+        given |= {name: kind(value) for name in names if (value := getattr(request, name)) is not None}
+    return given
 
 
 def _number(name: str, value: Any, low: float, high: float, *, above: bool = False) -> None:

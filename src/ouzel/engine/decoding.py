@@ -41,6 +41,7 @@ class Decoding:
         finally:
             with registry.lock:
                 work.in_decoder = False
+                registry.progress += 1
                 registry.sweep()
             registry.talker_signal.set()
         work.tell()
@@ -66,19 +67,28 @@ class Decoding:
             work.samples += len(samples)
             work.seconds += len(samples) / self._decoder.sample_rate
             work.backlog -= len(job.codes)
+            work.kept += frames
             if stuck:
                 work.worsen("stuck")
                 work.cut_segment = job.segment
-            final = job.last and job.segment == len(work.segments) - 1
-            if job.last:
-                work.decoder_state = None
-                work.silence = None
+                work.recorder.cut(len(job.codes) - frames)
+            final = job.last and self._settle(work, job.segment)
             if final:
                 self._refuse_silence(work)
             if frames or final:
                 self._emit(work, samples, frames, final)
             if final:
                 work.close()
+
+    def _settle(self, work: Work, segment: int) -> bool:
+        """The last lot of a segment was decoded; whether nothing follows it. Frames that were cut do not count as spoken."""
+        work.decoder_state = None
+        work.silence = None
+        work.settled = segment + 1
+        if work.max_frames is None:
+            return work.settled == len(work.segments)
+        work.total = work.kept  # the talker waits for this before the next segment
+        return work.settled == len(work.segments) or work.total >= work.max_frames
 
     def _samples(self, work: Work, job: DecodeJob) -> Samples:
         """Decode a lot with frames, starting the segment's state if it is the first; float32 (n * samples_per_frame,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from ouzel.engine.stuck import StuckPolicy
 from ouzel.engine.talking import Talking
 from ouzel.engine.utterance import Utterance
 from ouzel.engine.work import Work
-from ouzel.errors import SynthesisError, UsageError
+from ouzel.errors import ClosedError, SynthesisError, UsageError
 from ouzel.schedule import FRAME_MS, ScheduleSpec, SpeedEstimator
 
 _JOIN_TIMEOUT_S = 60.0  # a step or decode call that is still running after this long has hung
@@ -54,6 +55,7 @@ class Engine:
             self._worker("ouzel-decoder", Decoding(self._registry, decoder, self.speed).turn, self._registry.decoder_signal),
         ]
         self._running = len(self._threads)
+        self._process = os.getpid()
         # Daemon threads inside native code must not meet the interpreter's end, so an engine that nobody closed is closed
         # before it.
         atexit.register(self.close)
@@ -74,7 +76,7 @@ class Engine:
         stuck: StuckPolicy | None = None,
         seed: int | None = None,
     ) -> Utterance:
-        """Begin an utterance. Raises UsageError without segments or when too many wait, ClosedError after `close`.
+        """Begin an utterance. Raises UsageError without segments or when too many wait, ClosedError after `close` or a fork.
 
         initial_chunk: the request's initial_codec_chunk_frames (contract 3.3). max_frames: of all segments together; reaching it
         is finish reason "length". seed: only reported, the segments carry their own.
@@ -83,6 +85,8 @@ class Engine:
             raise UsageError("There is nothing to speak: the utterance has no segment.")
         if max_frames is not None and max_frames < 1:
             raise UsageError(f"max_frames must be at least 1, not {max_frames}.")
+        if os.getpid() != self._process:  # a fork takes no thread along; waiting for one would never end
+            raise ClosedError("The voice belongs to the process that loaded it: load one after the fork, or start by 'spawn'.")
         registry = self._registry
         work = Work(
             segments,
@@ -93,11 +97,12 @@ class Engine:
             stuck=stuck or self.options.stuck,
             recorder=MetricsRecorder(clock=registry.clock, frame_seconds=registry.frame_seconds),
         )
+        utterance = Utterance(work, registry, self.sample_rate, seed)  # first, so that an interrupt leaves nobody without owner
         with registry.lock:
             registry.add(work)
             registry.sweep()
         registry.talker_signal.set()
-        return Utterance(work, registry, self.sample_rate, seed)
+        return utterance
 
     def outlook(self, schedule: ScheduleSpec | None = None) -> Outlook | None:
         """What a playback gate may expect of an utterance that begins now; None until a first one was measured."""
@@ -127,6 +132,8 @@ class Engine:
     def close(self) -> None:
         """End every utterance (their consumers get ClosedError) and join the threads. Idempotent, legal from any thread."""
         registry = self._registry
+        if os.getpid() != self._process:  # a forked copy has no thread to end, and its lock may be held by one that is not here
+            return
         registry.close_soon()
         with registry.lock:
             registry.sweep()

@@ -81,6 +81,7 @@ class MetricsRecorder:
         self._arrivals: list[Arrival] = []
         self._frames: list[int] = []
         self._samples = 0
+        self._cut = 0
         self._onset: _OnsetFinder | None = None
 
     def start(self, at: float | None = None) -> None:
@@ -113,6 +114,11 @@ class MetricsRecorder:
         """The producer has just stood still for `seconds` because the sink was full."""
         with self._lock:
             self._paused += seconds
+
+    def cut(self, frames: int) -> None:
+        """`frames` were decoded and withheld."""
+        with self._lock:
+            self._cut += frames
 
     def finish(self, reason: str, at: float | None = None) -> None:
         """The utterance is over. The first call sets the time, the last one the reason: finished audio may still be cancelled."""
@@ -148,7 +154,7 @@ class MetricsRecorder:
                 wall_s=(self._latest if self._end is None else self._end) - begin,
                 paused_s=self._paused,
                 audio_s=audio,
-                cut_s=max(0.0, sum(self._frames) * self._frame_seconds - audio),
+                cut_s=self._cut * self._frame_seconds,
                 samples=self._samples,
                 frames=sum(self._frames),
                 chunk_frames=tuple(self._frames),

@@ -48,12 +48,14 @@ class Registry:
         self._waiting: deque[Work] = deque()
         self._active: deque[Work] = deque()
         self._ticks = 0
+        self.progress = 0  # turns that a worker has done
 
     # ---- life
 
     def add(self, work: Work) -> None:
         if self.closing:
             raise ClosedError("The voice is closed; load it again to speak.")
+        self.sweep()  # what was abandoned must not keep anyone out
         if len(self._waiting) >= self.options.max_waiting:
             raise UsageError(
                 f"{len(self._active)} utterances are being spoken and {len(self._waiting)} wait already (max_waiting): "
@@ -94,7 +96,7 @@ class Registry:
         """Up to `step_batch` works that a step may advance, or one whose prompt must be run; the others come first next time."""
         turn: list[Work] = []
         for work in tuple(self._active):
-            if work.ended or work.talked or self._held(work):
+            if work.ended or work.talked or self._unsettled(work) or self._held(work):
                 continue
             if work.talker_state is None:
                 if turn:
@@ -104,11 +106,34 @@ class Registry:
             turn.append(work)
             if len(turn) >= self.options.step_batch:
                 break
+        if not turn:
+            self._admit_wanted(turn)
         for work in turn:
             work.in_talker = True
             self._active.remove(work)
             self._active.append(work)
         return turn
+
+    def want(self, work: Work, wanted: bool) -> None:
+        """Whether somebody waits for the next chunk of `work`."""
+        work.wanted = wanted
+        if wanted and work in self._waiting:
+            self.talker_signal.set()
+
+    def taken(self, work: Work) -> None:
+        """A consumer took a chunk: a pause ends here, not when the talker comes round to it."""
+        if work.ring.seconds <= self.options.high_water_s:
+            self._resume(work)
+
+    def _admit_wanted(self, turn: list[Work]) -> None:
+        """While every active work is paused for a listener, the listener may be waiting for one that is not: speak it besides."""
+        if all(work.held_since is not None and not work.ended for work in self._active):
+            for work in self._waiting:
+                if work.wanted:
+                    self._waiting.remove(work)
+                    self._active.append(work)
+                    turn.append(work)
+                    return
 
     def decoder_turn(self) -> tuple[Work, DecodeJob] | None:
         """The next job, of the work that decoded longest ago."""
@@ -125,20 +150,30 @@ class Registry:
         """Other works that hold frames: `active` of contract 3.3, without the current one."""
         return sum(1 for work in self._active if work is not besides and not work.talked and work.produced > 0)
 
+    def _unsettled(self, work: Work) -> bool:
+        """Whether a next segment's share of `max_frames` is not known yet: it is what the audio before it has left over."""
+        return work.max_frames is not None and work.talker_state is None and work.segment > work.settled
+
     def _held(self, work: Work) -> bool:
-        """Backpressure: whether the listener, or the decoder, has enough in front of it. Time spent so is not slowness."""
+        """Backpressure: whether the listener, or the decoder, has enough in front of it.
+
+        Time spent for the listener is not slowness; a decoder that is behind is.
+        """
         high = self.options.high_water_s
-        if work.ring.seconds > high or work.backlog * self.frame_seconds > high:
+        if work.ring.seconds > high:
             if work.held_since is None:
                 work.held_since = self.clock()
             return True
+        self._resume(work)
+        return work.backlog * self.frame_seconds > high
+
+    def _resume(self, work: Work) -> None:
         if work.held_since is not None:
             paused = self.clock() - work.held_since
             work.held_since = None
             work.recorder.paused(paused)
             if work.run is not None:
                 work.run.paused(paused * 1000.0)
-        return False
 
     # ---- view
 

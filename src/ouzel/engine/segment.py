@@ -27,6 +27,7 @@ class Segment:
 
 def segment_seed(seed: int, index: int) -> int:
     """The 64-bit generator key of segment `index`: the utterance's seed itself for the first, splitmix64 of both after it."""
+    seed = int(seed)  # a numpy integer would overflow
     if index == 0:
         return seed & _MASK
     z = (seed + index * _GOLDEN) & _MASK

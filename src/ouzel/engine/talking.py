@@ -45,10 +45,8 @@ class Talking:
             with registry.lock:
                 for work in works:
                     work.in_talker = False
+                registry.progress += 1
                 registry.sweep()
-        for work in works:
-            if work.ended:
-                work.tell()
         return True
 
     def _prefill(self, work: Work, generation: int) -> None:
@@ -113,7 +111,8 @@ class Talking:
                 finish = "stuck"
             if work.total == work.max_frames:
                 finish = finish or "length"
-                work.segments = work.segments[: work.segment + 1]
+        if finish == "length" and work.produced == 0:
+            raise SynthesisError("The limit leaves no room for a frame: max_new_tokens counts the end, so it must be 2 or more.")
         if finish is not None and work.produced == 0:
             raise SynthesisError(
                 f"The model ended segment {work.segment + 1} of {len(work.segments)} before its first frame: no audio. "

@@ -15,7 +15,9 @@ from ouzel.engine.metrics import UtteranceMetrics
 from ouzel.engine.registry import Registry
 from ouzel.engine.speech import Speech
 from ouzel.engine.work import Work
-from ouzel.errors import SynthesisError
+from ouzel.errors import SynthesisError, UsageError
+
+_LOCK_S = 0.5
 
 
 class Utterance:
@@ -59,11 +61,16 @@ class Utterance:
     def cancel(self) -> None:
         """Stop now: nothing more is heard, queued frames and states are dropped. Legal at any time, twice, from any thread."""
         registry = self._registry
-        with registry.lock:
-            self._work.close("cancelled")
-            registry.sweep()
+        # A signal handler may interrupt this very thread while it holds the lock; nobody else has it for as long as this.
+        if not registry.lock.acquire(timeout=_LOCK_S):
+            self._work.abandoned = True
+        else:
+            try:
+                self._work.close("cancelled")
+                registry.sweep()
+            finally:
+                registry.lock.release()
         registry.wake()
-        self._work.tell()
 
     close = cancel
 
@@ -80,10 +87,15 @@ class Utterance:
 
     def __next__(self) -> AudioChunk:
         work, registry = self._work, self._registry
-        timeout = registry.options.stall_timeout_s
         with registry.lock:
-            if not work.ready.wait_for(lambda: len(work.ring) > 0 or work.ended, timeout):
-                work.close("error", SynthesisError(f"No audio came for {timeout:g} s; the utterance was ended."))
+            registry.want(work, not self._ready())
+            try:
+                while not self._ready():
+                    seen = registry.progress
+                    if not work.ready.wait_for(self._ready, registry.options.stall_timeout_s) and registry.progress == seen:
+                        self._stalled()
+            finally:
+                registry.want(work, False)
             chunk = self._pop()
         registry.talker_signal.set()
         if chunk is None:
@@ -99,22 +111,28 @@ class Utterance:
 
     async def __anext__(self) -> AudioChunk:
         work, registry = self._work, self._registry
+        if work.listener is not None:
+            raise UsageError("Another task is waiting for this utterance already; it has one consumer at a time.")
         arrived = asyncio.Event()
         loop = asyncio.get_running_loop()
         work.listener = _notifier(loop, arrived)
         try:
-            async with asyncio.timeout(registry.options.stall_timeout_s):
-                while not self._available():
-                    await arrived.wait()
-                    arrived.clear()
-        except TimeoutError:
-            with registry.lock:
-                work.close("error", SynthesisError("No audio came before the stall time-out; the utterance was ended."))
+            while not self._wanted():
+                seen = registry.progress
+                try:
+                    async with asyncio.timeout(registry.options.stall_timeout_s):
+                        await arrived.wait()
+                except TimeoutError:
+                    if registry.progress == seen:
+                        with registry.lock:
+                            self._stalled()
+                arrived.clear()
         except asyncio.CancelledError:
             self.cancel()
             raise
         finally:
             work.listener = None
+            work.wanted = False
         with registry.lock:
             chunk = self._pop()
         registry.talker_signal.set()
@@ -131,13 +149,29 @@ class Utterance:
 
     # ---- inside
 
-    def _available(self) -> bool:
+    def _ready(self) -> bool:
+        return len(self._work.ring) > 0 or self._work.ended
+
+    def _wanted(self) -> bool:
+        """Whether there is something to take; if not, the engine is told that somebody waits."""
         with self._registry.lock:
-            return len(self._work.ring) > 0 or self._work.ended
+            ready = self._ready()
+            self._registry.want(self._work, not ready)
+            return ready
+
+    def _stalled(self) -> None:
+        """Under the lock: end the utterance, because neither worker has finished anything for the whole time-out."""
+        timeout = self._registry.options.stall_timeout_s
+        self._work.close("error", SynthesisError(f"No audio came for {timeout:g} s; the utterance was ended."))
+        self._registry.sweep()
+        self._registry.wake()
 
     def _pop(self) -> AudioChunk | None:
         """Under the lock: the next chunk, None at the end; raises the utterance's error once what came before it was taken."""
+        if self._work.abandoned:  # cancelled by a signal handler
+            self._work.close("cancelled")
         chunk = self._work.ring.pop()
+        self._registry.taken(self._work)
         if chunk is None:
             if self._work.error is not None:
                 raise self._work.error

@@ -71,6 +71,7 @@ class Work:
         self.error: BaseException | None = None
         self.ready = threading.Condition(lock)
         self.listener: Callable[[], None] | None = None
+        self.wanted = False  # a consumer waits for its next chunk
         self.in_talker = False
         self.in_decoder = False
         # talker
@@ -83,7 +84,7 @@ class Work:
         self.produced = 0  # frames of the segment
         self.total = 0  # frames of the utterance
         self.shipped = 0
-        self.held_since: float | None = None
+        self.held_since: float | None = None  # paused for the listener
         # decoder
         self.decoder_turn = 0  # when it last had one; new works come first
         self.jobs: deque[DecodeJob] = deque()
@@ -96,6 +97,8 @@ class Work:
         self.samples = 0  # of the segment: where the fade is
         self.loudest = 0.0
         self.seconds = 0.0
+        self.kept = 0  # frames of the utterance that became audio; less than `total` once a segment was cut
+        self.settled = 0  # segments whose last lot was decoded
         # output
         self.chunks = 0
         self.ring = ChunkRing()
@@ -112,7 +115,7 @@ class Work:
         )
 
     def tell(self) -> None:
-        """Call the listener, if there is one, without the lock: there is audio, or the end."""
+        """Call the listener, if there is one: there is audio, or the end. It must take no lock of the engine and not raise."""
         listener = self.listener
         if listener is not None:
             listener()
@@ -126,13 +129,14 @@ class Work:
 
         reason None keeps the reason found while speaking. Legal at any time and any number of times; True if this call ended
         the work. A finished utterance whose audio nobody has taken can still be cancelled: the audio is dropped and the reason
-        becomes "cancelled".
+        becomes "cancelled", unless it is an error.
         """
         if self.ended:
-            if reason == "cancelled" and self.error is None and len(self.ring):
+            if reason == "cancelled" and len(self.ring):
                 self.ring.clear()
-                self.reason = reason
-                self.recorder_finish()
+                if self.error is None:
+                    self.reason = reason
+                    self.recorder_finish()
             return False
         self.ended = True
         self.generation += 1  # whatever is still in a worker's hands belongs to the past now
@@ -143,6 +147,7 @@ class Work:
             self.ring.clear()
         self.recorder_finish()
         self.ready.notify_all()
+        self.tell()
         return True
 
     def drop_states(self) -> None:

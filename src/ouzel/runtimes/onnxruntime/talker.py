@@ -122,9 +122,11 @@ class OrtTalker:
     def _take(self, positions: int) -> _Buffers:
         capacity = min(-(-max(positions, 1) // _GRAIN) * _GRAIN, self.max_positions)
         fitting = [buffers for buffers in self._pool if capacity <= buffers.capacity <= 2 * capacity]
-        if fitting:
-            chosen = min(fitting, key=lambda buffers: buffers.capacity)
-            self._pool.remove(chosen)
+        for chosen in sorted(fitting, key=lambda buffers: buffers.capacity):
+            try:
+                self._pool.remove(chosen)
+            except ValueError:  # a state that another thread dropped just now has pushed it out
+                continue
             return chosen
         return _Buffers(self, capacity)
 
