@@ -1,6 +1,7 @@
 """Rare meetings of an end, a wait and a third party: who must be woken, who must not be held up, what must not be lost."""
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -57,6 +58,25 @@ def test_a_task_is_told_when_a_worker_breaks(monkeypatch):
     engine.close()
     assert thrown.is_set()
     assert busy.done
+
+
+def test_a_task_that_is_lost_with_its_loop_cancels():
+    hold = Barrier()
+    with engine_of(ToyTalker(10_000, on_prefill=hold)) as engine:
+
+        async def listen(utterance):
+            await anext(utterance)
+
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)  # "Task was destroyed but it is pending"
+        task = loop.create_task(listen(engine.submit([segment("lost")])))
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        loop.close()
+        del task
+        gc.collect()
+        hold.go.set()
+        assert engine.wait_idle(5)
 
 
 def test_two_tasks_waiting_for_one_utterance_are_refused_instead_of_one_hanging():

@@ -12,13 +12,14 @@ from ouzel.errors import ConfigError
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
     """high_water_s: the talker pauses while more than this many seconds are decoded but not taken, or shipped but not decoded.
-    max_active: utterances that are spoken at once, a frame each in turn; further ones wait.
+    max_active: utterances that are spoken at once, a frame each in turn; further ones wait, unless all of these are paused for
+        their listeners and somebody waits for the next chunk of another.
     max_waiting: utterances that may wait; one more is an error, not a longer queue.
     step_batch: talker states given to one `step` call. 1 keeps a failing step from touching its neighbours.
     fade_in_s: fade at the start of each segment. A fresh decoder state begins with a step of about -41 dBFS, heard as a click;
         5 ms hide it, and no sample after the fade is touched. 0 gives the decoder's samples unchanged.
-    stall_timeout_s: a consumer that gets nothing for this long has its utterance ended with an error (the server's input wait
-    is 600 s too).
+    stall_timeout_s: a consumer that waits while no worker finishes anything for this long has its utterance ended with an error
+        (the server's input wait is 600 s too).
     max_num_seqs: capacity in the dynamic initial chunk (contract 3.3). One stream of one would choose the largest first chunk,
     so it is
         the server's 64 unless the deploy file says otherwise.

@@ -195,10 +195,15 @@ def _abandon(work: Work, registry: Registry) -> None:
 
 
 def _notifier(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], None]:
+    """Sets `event` from any thread. Weak, for behind the event are the waiting task and with it the utterance, and those may be
+    dropped: by a loop that was closed without cancelling its tasks."""
+    to_loop, to_event = weakref.ref(loop), weakref.ref(event)
+
     def notify() -> None:
-        if not loop.is_closed():
+        running, waiting = to_loop(), to_event()
+        if running is not None and waiting is not None and not running.is_closed():
             try:
-                loop.call_soon_threadsafe(event.set)
+                running.call_soon_threadsafe(waiting.set)
             except RuntimeError:  # the loop was closed in between; its consumer is gone and finalisation cancels the utterance
                 return
 
