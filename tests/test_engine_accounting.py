@@ -136,4 +136,3 @@ def test_the_interpreter_may_end_while_something_is_spoken(how):
     done = subprocess.run([sys.executable, "-c", code, here], check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "Fatal" not in done.stderr
-    assert not done.stderr or "ClosedError" in done.stderr  # what the listening thread is told
