@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -101,6 +102,14 @@ def test_keys_and_values_are_appended_in_place(core: OrtTalker) -> None:
     np.testing.assert_array_equal(array[:, :, :, :5], before[:, :, :, :5])
     assert array[:, :, :, 5].any()
     assert not array[:, :, :, 6:].any()
+
+
+def test_attention_is_left_no_scaling(bundle: Bundle, network: Talker) -> None:
+    """The operator's fast product of one query with all keys is for scale 1 only (docs/talker.md)."""
+    graph = onnx.load(bundle.path(bundle.artifact("talker").files[0]), load_external_data=False).graph
+    nodes = [node for node in graph.node if node.op_type == "GroupQueryAttention"]
+    scales = [attribute.f for node in nodes for attribute in node.attribute if attribute.name == "scale"]
+    assert scales == [1.0] * network.spec["layers"]
 
 
 def test_growth_changes_nothing(core: OrtTalker) -> None:
