@@ -140,6 +140,8 @@ def test_an_unwritable_or_broken_cache_only_costs_time(folder, hashed, monkeypat
         (lambda m: m["artifacts"][0].update(files=["../c.bin"]), r"artifacts\[0\] names the file"),
         (lambda m: m["artifacts"][0].update(meta=3), "'meta' must be a mapping"),
         (lambda m: m.update(placement=3), "'placement' must be a mapping"),
+        (lambda m: m.update(placement={"talker": 3}), "placement of 'talker' must be a mapping of names, got 3"),
+        (lambda m: m.update(placement={"talker": {"runtime": 3}}), "placement of 'talker' must be a mapping of names"),
     ],
 )
 def test_a_wrong_manifest_is_one_sentence(folder, change, message):
@@ -149,10 +151,17 @@ def test_a_wrong_manifest_is_one_sentence(folder, change, message):
     assert str(folder / "manifest.json") in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\ufeff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\ufeff", "[" * 100_000])
 def test_a_manifest_that_is_no_json_object(folder, text):
     (folder / "manifest.json").write_text(text)
     with pytest.raises(BundleError, match=r"not valid JSON|no 'format'"):
+        open_bundle(folder)
+
+
+def test_a_manifest_that_is_a_pipe_is_not_waited_for(folder):
+    (folder / "manifest.json").unlink()
+    os.mkfifo(folder / "manifest.json")
+    with pytest.raises(BundleError, match=r"manifest\.json is not a file"):
         open_bundle(folder)
 
 

@@ -71,6 +71,12 @@ def spoil_short(folder: Path) -> None:
         (lambda f: (f / "config.json").write_text('{"model_type": "whisper"}'), "no known model family. Known: qwen3_tts"),
         (lambda f: (f / "speech_tokenizer" / "config.json").unlink(), "config.json"),
         (lambda f: (f / "vocab.json").unlink(), "vocab.json"),
+        (lambda f: (f / "vocab.json").write_text("[" * 100_000), "vocab.json is not valid JSON"),
+        (lambda f: (f / "config.json").write_text("[" * 100_000), "config.json cannot be read"),
+        (lambda f: (f / "merges.txt").write_bytes(b"\xff"), "merges.txt is not UTF-8"),
+        (lambda f: (f / "tokenizer_config.json").write_text('{"added_tokens_decoder": {"x": 3}}'), "added token 'x' is damaged"),
+        (lambda f: (f / "tokenizer_config.json").write_text('{"added_tokens_decoder": {"3": {}}}'), "added token '3' is damaged"),
+        (lambda f: (f / "tokenizer.json").write_text('{"added_tokens": [null]}'), "added_tokens must be a list of objects"),
     ],
 )
 def test_unusable_checkpoints_are_one_sentence_and_leave_nothing(home, checkpoint, capsys, spoil, message):

@@ -8,6 +8,11 @@ from ouzel.errors import ConfigError
 from ouzel.pipeline import Overrides, PipelineConfig, StageConfig, load_deploy
 from ouzel.pipeline.source import bundled, parse
 
+# Nine times nine times nine …: half a kilobyte that becomes a gigabyte when it is written out.
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -114,6 +119,11 @@ def test_the_error_names_the_file_at_fault_not_the_one_asked_for(write):
         ("stages: [{stage_id: 0, engine_extras: {supports_native_mrv2_data_plane: true}}]", ("cannot be set",)),
         ("a: 1\na: 2", ("not valid YAML", "'a' is repeated", "line 2")),
         ("a: [1", ("not valid YAML", "line 1")),
+        ("a: !!int ''", ("a value that does not fit its YAML type",)),
+        ("a: !!bool x", ("a value that does not fit its YAML type",)),
+        ("a: " + "9" * 5000, ("a value that does not fit its YAML type",)),
+        ("base_config: " + "a" * 300, ("does not exist",)),
+        (LAUGHS, ("has more than 20,000 values",)),
         ("a: ${oc.env:HOME}", ("interpolation",)),
         ("a: &a [*a]", ("contains itself",)),
         (

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +17,7 @@ from ouzel.bundle.bundle import is_bundle
 from ouzel.bundle.fetch import Fetched, fetch, split_repo
 from ouzel.bundle.folders import models_folder
 from ouzel.bundle.hub import Hub
+from ouzel.bundle.place import check_replaceable, swap_in
 from ouzel.bundle.progress import Progress, part, silent
 from ouzel.bundle.verify import file_sha256
 from ouzel.errors import CheckpointError, MissingExtraError, OuzelError, UsageError, choose
@@ -43,7 +45,7 @@ def convert(
     in the manifest beside the checksums of its files. On any error nothing is left of `out`. Raises CheckpointError, UsageError,
     MissingExtraError (torch is not installed) or OuzelError (no room, no memory).
     """
-    folder = Path(checkpoint).expanduser()
+    folder = Path(os.path.expanduser(checkpoint))
     if weights not in WEIGHTS:
         raise choose("weights", weights, WEIGHTS)
     family = recognise_family(_read_config(folder))
@@ -103,7 +105,7 @@ def pull(
         _check_free(final(f"-{weights}"), force)
 
     def final(suffix: str) -> Path:
-        return Path(out).expanduser() if out is not None else models_folder() / f"{_short_name(spec)}{suffix}"
+        return Path(os.path.expanduser(out)) if out is not None else models_folder() / f"{_short_name(spec)}{suffix}"
 
     got = fetch(spec, hub, check=check, progress=part(progress, 0.0, 0.5))
     if got.is_bundle:
@@ -131,15 +133,16 @@ def pull(
 
 
 def _read_config(folder: Path) -> Mapping[str, Any]:
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise CheckpointError(f"{folder} is not a folder; `ouzel pull OWNER/NAME` fetches a checkpoint from the hub.")
     path = folder / "config.json"
-    if not path.is_file():
-        what = "already a bundle" if is_bundle(folder) else "not a checkpoint: it has no config.json"
-        raise CheckpointError(f"{folder} is {what}.")
+    if is_bundle(folder):
+        raise CheckpointError(f"{folder} is already a bundle.")
+    if not os.path.isfile(path):
+        raise CheckpointError(f"{folder} is not a checkpoint: it has no config.json.")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, RecursionError) as err:
         raise CheckpointError(f"{path} cannot be read ({err}).") from None
     if not isinstance(config, dict):
         raise CheckpointError(f"{path} must hold a mapping, found {type(config).__name__}.")
@@ -154,7 +157,8 @@ def _check_extra() -> None:
 
 def _check_free(place: Path, force: bool) -> None:
     """Say that the place is taken before gigabytes are fetched for it."""
-    if place.exists() and not force:
+    check_replaceable(place)
+    if os.path.lexists(place) and not force:
         raise UsageError(f"{place} exists; choose another place with --out or pass --force to replace it.")
 
 
@@ -183,20 +187,16 @@ def _short_name(spec: str) -> str:
 
 def _move_in(folder: Path, place: Path) -> None:
     """Make a verified download the bundle `place`, replacing one that is there; on the same disk this is a rename."""
-    partial = place.with_name(place.name + ".partial")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.move(folder, partial)
-        if place.exists():
-            if not is_bundle(place):
-                raise UsageError(f"{place} exists and is not a bundle; choose another place.")
-            shutil.rmtree(place)
-        os.rename(partial, place)
+        with tempfile.TemporaryDirectory(
+            prefix=f".{place.name}.", suffix=".partial", dir=place.parent, ignore_cleanup_errors=True
+        ) as partial:
+            moved = Path(partial) / "new"
+            shutil.move(folder, moved)
+            swap_in(moved, place)
     except OSError as err:
         raise OuzelError(f"Cannot write {place} ({err.strerror or err}).") from err
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _forget(got: Fetched) -> None:

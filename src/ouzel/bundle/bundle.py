@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from ouzel.bundle.manifest import MANIFEST_NAME, Artifact, Manifest, safe_path
 from ouzel.bundle.verify import verify_files
 from ouzel.errors import BundleError
+
+_NUMBERS = (np.dtype("<f2"), np.dtype("<f4"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +42,38 @@ class Bundle:
         return self.root / rel
 
     def array(self, rel: str) -> NDArray[Any]:
-        """A `.npy` file as a read-only memory map: only the rows that are used are read."""
+        """A `.npy` file of float16 or float32 as a read-only memory map: only the rows that are used are read."""
         try:
-            loaded: NDArray[Any] = np.load(self.path(rel), mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as err:
-            raise BundleError(f"{self.root / rel} is not a readable array ({err}); convert or pull the bundle again.") from None
+            loaded = np.lib.format.open_memmap(self.path(rel), mode="r")
+        except (OSError, ValueError, EOFError) as err:
+            reason = str(err).partition("\n")[0].rstrip(".")
+            raise BundleError(
+                f"{self.root / rel} is not a readable array ({reason}); convert or pull the bundle again."
+            ) from None
+        if loaded.dtype not in _NUMBERS:
+            raise BundleError(f"{self.root / rel} holds {loaded.dtype} values, not float16 or float32; convert the bundle again.")
         return loaded
 
     def json(self, rel: str) -> Any:
         """A JSON file's value."""
         try:
             return json.loads(self.path(rel).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as err:
+        except (OSError, ValueError, RecursionError) as err:
             raise BundleError(f"{self.root / rel} is not readable JSON ({err}); convert or pull the bundle again.") from None
 
 
 def is_bundle(path: Path) -> bool:
     """True for a folder with a manifest, whatever its state."""
-    return (path / MANIFEST_NAME).is_file()
+    return os.path.isfile(path / MANIFEST_NAME)
 
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest of the bundle folder `path`, without looking at the files it lists."""
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike Path.is_dir, False for whatever cannot be looked at
         raise BundleError(f"{path} is not a folder; a bundle is a folder made by `ouzel convert` or `ouzel pull`.")
     where = path / MANIFEST_NAME
+    if os.path.exists(where) and not os.path.isfile(where):  # a pipe would be waited for
+        raise BundleError(f"{where} is not a file; convert or pull the bundle again.")
     try:
         text = where.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -80,7 +90,7 @@ def open_bundle(path: str | Path, *, verify: bool = True, force_verify: bool = F
     verify: sizes of all files always, checksums unless a stamp says that these very files passed before (`ouzel.bundle.verify`).
     force_verify: hash everything whatever the stamp says. Raises BundleError naming each missing, extra or damaged file.
     """
-    root = Path(path).expanduser()
+    root = Path(os.path.expanduser(path))
     manifest = read_manifest(root)
     root = root.resolve()
     if verify or force_verify:

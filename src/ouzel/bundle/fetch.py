@@ -171,7 +171,7 @@ def _right(path: Path, file: RemoteFile) -> bool:
 def _config(path: Path, repo: str) -> Mapping[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise CheckpointError(f"config.json of {repo} is not valid JSON ({err}).") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"config.json of {repo} is not a mapping.")

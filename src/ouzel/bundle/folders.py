@@ -6,17 +6,19 @@ import os
 import sys
 from pathlib import Path
 
+from ouzel.errors import UsageError
+
 
 def data_folder() -> Path:
     """$OUZEL_HOME, or the platform's place for a user's data plus `ouzel`."""
     home = os.environ.get("OUZEL_HOME")
     if home:
-        return Path(home).expanduser().absolute()
+        return Path(os.path.expanduser(home)).absolute()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "ouzel"
+        return Path(os.environ.get("LOCALAPPDATA", _home() / "AppData" / "Local")) / "ouzel"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "ouzel"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ouzel"
+        return _home() / "Library" / "Application Support" / "ouzel"
+    return Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share") / "ouzel"
 
 
 def cache_folder() -> Path:
@@ -26,8 +28,15 @@ def cache_folder() -> Path:
     if sys.platform == "win32":
         return data_folder() / "cache"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "ouzel"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ouzel"
+        return _home() / "Library" / "Caches" / "ouzel"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "ouzel"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # no $HOME, and the user's number has no entry in the password file, as in some containers
+        raise UsageError("This user has no home folder; set OUZEL_HOME to a folder for models and downloads.") from None
 
 
 def models_folder() -> Path:

@@ -74,7 +74,7 @@ class Manifest:
         """Read and check manifest text; BundleError names the key that is wrong."""
         try:
             value = json.loads(text)
-        except ValueError as err:
+        except (ValueError, RecursionError) as err:
             raise BundleError(f"{where} is not valid JSON ({err}); the bundle is damaged, convert or pull it again.") from None
         if not isinstance(value, dict) or "format" not in value:
             raise BundleError(f"{where} is not the manifest of an ouzel bundle: it has no 'format'.")
@@ -96,7 +96,7 @@ class Manifest:
             artifacts=_artifacts(value, where),
             versions=_mapping(value, "versions", where),
             source=_mapping(value, "source", where),
-            placement=_mapping(value, "placement", where),
+            placement=_placement(value, where),
         )
 
 
@@ -122,6 +122,14 @@ def _mapping(value: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     found = value.get(key, {})
     if not isinstance(found, dict):
         raise BundleError(f"{where}: {key!r} must be a mapping, got {type(found).__name__}.")
+    return found
+
+
+def _placement(value: dict[str, Any], where: str) -> dict[str, Any]:
+    found = _mapping(value, "placement", where)
+    for stage, choice in found.items():
+        if not isinstance(choice, dict) or not all(isinstance(text, str) for text in choice.values()):
+            raise BundleError(f"{where}: the placement of {stage!r} must be a mapping of names, got {choice!r}.")
     return found
 
 

@@ -31,7 +31,7 @@ def list_models() -> list[StoredModel]:
     embedded = embedded_bundle()
     folder = models_folder()
     try:
-        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        paths = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     except OSError as err:
         raise BundleError(f"The models folder {folder} cannot be read ({err.strerror or err}).") from err
     for path in [*([embedded] if embedded else []), *paths]:
@@ -61,13 +61,16 @@ def resolve_model(spec: str | Path | None = None) -> Path:
     text = str(spec)
     if not text.strip():
         raise BundleError("The model is empty; give a bundle folder or a name that `ouzel models` lists.")
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
+    if len(path.parts) > 1 and os.path.isdir(path):  # needs no models folder, nor a home
+        read_manifest(path)  # its error says what the folder is instead
+        return path
     models = list_models()
     by_name = {m.name.casefold(): m.path for m in models}
     if len(path.parts) == 1 and text.casefold() in by_name and not is_bundle(path):
         return by_name[text.casefold()]
-    if path.is_dir():
-        read_manifest(path)  # its error says what the folder is instead
+    if os.path.isdir(path):
+        read_manifest(path)
         return path
     if len(path.parts) > 1:
         raise BundleError(f"There is no folder {path}; give a bundle folder or a name that `ouzel models` lists ({_GET_ONE}).")

@@ -15,11 +15,11 @@ from pathlib import Path
 from ouzel.bundle.folders import cache_folder
 from ouzel.bundle.manifest import MANIFEST_NAME, Manifest
 from ouzel.bundle.progress import Progress, silent
-from ouzel.errors import BundleError
+from ouzel.errors import BundleError, UsageError
 
 _BLOCK = 1 << 20
 # Left behind by file managers and sync tools; harmless beside a bundle's own files.
-_IGNORED = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+IGNORED = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 
 Stamps = dict[str, list[int | str]]
 
@@ -69,7 +69,7 @@ def _shape_problems(root: Path, manifest: Manifest) -> list[str]:
             problems.append(f"{rel} has {size} bytes instead of {entry.size}")
     for path in sorted(root.rglob("*")):
         rel = path.relative_to(root).as_posix()
-        if not path.is_dir() and rel not in manifest.files and rel != MANIFEST_NAME and path.name not in _IGNORED:
+        if not path.is_dir() and rel not in manifest.files and rel != MANIFEST_NAME and path.name not in IGNORED:
             problems.append(f"{rel} does not belong to it")
     return problems
 
@@ -91,18 +91,18 @@ def _stamp_file(root: Path) -> Path:
 def _read_stamps(root: Path) -> Stamps:
     try:
         value = json.loads(_stamp_file(root).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError, UsageError):  # UsageError: there is no home folder
         return {}  # never verified, or the cache was cleared: hash again
     return value if isinstance(value, dict) else {}
 
 
 def _write_stamps(root: Path, stamps: Stamps) -> None:
-    target = _stamp_file(root)
     try:
+        target = _stamp_file(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(stamps, file)
         os.replace(name, target)
-    except OSError:
+    except (OSError, UsageError):
         return  # a read-only home only costs the time to hash again

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ouzel.bundle.manifest import MANIFEST_NAME, TASKS, Artifact, FileEntry, Manifest, safe_path
+from ouzel.bundle.place import check_replaceable, claim, clear_leftover, swap_in, unclaim
 from ouzel.bundle.progress import Progress, silent
 from ouzel.bundle.verify import file_sha256, remember
 from ouzel.errors import OuzelError, UsageError, choose
@@ -27,11 +28,14 @@ class BundleWriter:
 
     Inside the `with`: `path(rel)` to write files to, `array` and `json` for the common kinds, `add_artifact` for each stage, and
     `describe` once. On a clean exit files are hashed, the manifest written and the folder renamed; on any error, Ctrl-C included,
-    nothing is left. force: replace an existing bundle (never a folder that is not one) and any leftover OUT.partial.
+    nothing is left. force: replace an existing bundle (never a folder that is not one, or holds other files too) and the
+    OUT.partial of a run that was killed.
     """
 
     def __init__(self, out: str | Path, force: bool = False, progress: Progress = silent) -> None:
-        self.out = Path(out).expanduser().absolute()
+        self.out = Path(os.path.expanduser(out)).absolute()
+        if not self.out.name or any("\ud800" <= c <= "\udfff" for c in str(self.out)):  # native libraries take UTF-8 paths
+            raise UsageError(f"{out} cannot be the folder of a bundle; give a name in UTF-8 characters.")
         self.root = self.out.with_name(self.out.name + ".partial")
         self.versions: dict[str, str] = {}
         self.source: dict[str, Any] = {}
@@ -42,18 +46,16 @@ class BundleWriter:
         self._artifacts: list[Artifact] = []
 
     def __enter__(self) -> Self:
-        if self.out.exists():
-            is_ours = (self.out / MANIFEST_NAME).is_file() or (self.out.is_dir() and not any(self.out.iterdir()))
-            if not is_ours:
-                raise UsageError(f"{self.out} exists and is not a bundle; choose another place.")
+        if os.path.lexists(self.out):
+            check_replaceable(self.out)
             if not self._force:
                 raise UsageError(f"{self.out} exists; choose another place or pass --force to replace it.")
-        if self.root.exists():
+        if os.path.lexists(self.root):
             if not self._force:
                 raise UsageError(f"{self.root} exists: another conversion is at work or was killed; pass --force to remove it.")
-            shutil.rmtree(self.root)
+            clear_leftover(self.root)
         try:
-            self.root.mkdir(parents=True)
+            claim(self.root)
         except OSError as err:
             raise UsageError(f"Cannot write to {self.out.parent} ({err.strerror or err}); choose another place.") from None
         return self
@@ -121,6 +123,7 @@ class BundleWriter:
         unset = [key for key in ("family", "tokenizer", "task") if key not in self._texts]
         if unset:
             raise RuntimeError(f"bundle writer: {', '.join(unset)} not described")
+        unclaim(self.root)
         files: dict[str, FileEntry] = {}
         paths = sorted(p for p in self.root.rglob("*") if p.is_file())
         for index, path in enumerate(paths):
@@ -142,18 +145,8 @@ class BundleWriter:
         text = manifest.dump()
         Manifest.parse(text, f"{self.root / MANIFEST_NAME}")
         (self.root / MANIFEST_NAME).write_text(text, encoding="utf-8")
-        self._swap_in()
+        swap_in(self.root, self.out)
         remember(self.out.resolve(), manifest)  # hashed a moment ago: the first start need not do it again
-
-    def _swap_in(self) -> None:
-        if not self.out.exists():
-            os.rename(self.root, self.out)
-            return
-        aside = self.out.with_name(self.out.name + ".replaced")
-        shutil.rmtree(aside, ignore_errors=True)
-        os.rename(self.out, aside)
-        os.rename(self.root, self.out)
-        shutil.rmtree(aside, ignore_errors=True)
 
     def _disk_full(self, error: BaseException) -> bool:
         if isinstance(error, OSError) and error.errno in _FULL:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         problem = error
         report["problem"] = str(error)
     if args.json:
-        print(json.dumps(report, indent=2, ensure_ascii=False))
+        print(json.dumps(report, indent=2))
     else:
         _print(report, stages, speed)
     usable = any(f.available for f in found)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from ouzel.cli import convert, doctor, models, pull, say, voices
 from ouzel.cli.options import Parser, refuse_unknown, split_stage_options
-from ouzel.errors import OuzelError
+from ouzel.cli.streams import mend_streams, silence_stdout
+from ouzel.errors import OuzelError, UsageError
 
 COMMANDS = (say, voices, models, pull, convert, doctor)
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
@@ -29,7 +30,9 @@ def build_parser() -> Parser:
     """The whole command line; nothing heavy is imported for it."""
     parser = Parser(prog="ouzel", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"ouzel {metadata.version('ouzel')}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    # Not required for argparse: its complaint would not name the choices.
+    parser.set_defaults(run=_without_command, parser=parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for module in COMMANDS:
         module.add(commands)
     return parser
@@ -39,9 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. A traceback means a bug."""
     try:
         if argv is None:
+            mend_streams()
             argv = sys.argv[1:]
             signal.signal(signal.SIGTERM, _terminate)
-        others, stages = split_stage_options(argv)
+        others, stages = split_stage_options(_asked_for_help(argv))
         args, extra = build_parser().parse_known_args(others)
         refuse_unknown(args.parser, extra)
         if stages and not hasattr(args, "stages"):
@@ -58,7 +62,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("interrupted.", INTERRUPTED)
     except BrokenPipeError:
         return _fail("the program that reads the output has closed the pipe.", OuzelError.exit_code)
+    except OSError as error:  # what the system refuses is no bug of ours, wherever it happens
+        place = "reading or writing" if error.filename is None else f"the use of {str(error.filename)!r}"
+        return _fail(f"{place} failed: {error.strerror or error}.", OuzelError.exit_code)
     return code
+
+
+def _asked_for_help(argv: Sequence[str]) -> Sequence[str]:
+    """`ouzel help [COMMAND]` is what people type first; it means `ouzel [COMMAND] --help`."""
+    return [*argv[1:2], "--help"] if argv and argv[0] == "help" else argv
+
+
+def _without_command(args: argparse.Namespace) -> NoReturn:
+    names = ", ".join(module.__name__.rpartition(".")[2] for module in COMMANDS)
+    raise UsageError(f"Give a command: {names}. See `ouzel --help`.")
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
@@ -69,9 +86,5 @@ def _terminate(number: int, frame: object) -> NoReturn:
 def _fail(message: str, code: int) -> int:
     with suppress(OSError):  # stderr may be the closed pipe
         print(f"ouzel: error: {message}", file=sys.stderr)
-    with suppress(OSError, ValueError):
-        # Else the interpreter flushes what is buffered at exit, meets the closed pipe again and prints a traceback.
-        sys.stdout.flush()
-        return code
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    silence_stdout()
     return code

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             except BundleError as error:
                 problems[model.name] = str(error)
     if args.json:
-        print(json.dumps([_facts(m, problems.get(m.name, "")) for m in models], indent=2, ensure_ascii=False))
+        print(json.dumps([_facts(m, problems.get(m.name, "")) for m in models], indent=2))
     elif models:
         rows = [_row(m) for m in models]
         print(table(rows, ("NAME", "FAMILY", "TASK", "SIZE", "RUNS ON", "PATH")))

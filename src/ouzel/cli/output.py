@@ -32,14 +32,16 @@ def check_output(out: str, format_name: str | None) -> str:
         if sys.stdout.isatty():
             raise UsageError("-o - would write audio to the terminal; redirect it or pipe it into a player, or use -o FILE.")
         return format_name or "wav"
+    if not out:
+        raise UsageError("-o needs a file name such as speech.wav; - is standard output.")
     path = Path(out)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UsageError(f"-o {out} is a folder; give a file name such as {path / 'speech.wav'}.")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise UsageError(f"-o {out}: there is no folder {path.parent}.")
     if format_name is not None:
         return format_name
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         return "wav"
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
@@ -55,7 +57,7 @@ def open_output(out: str, format_name: str, sample_rate: int) -> Output:
     if out == "-":
         return _Stream(sys.stdout.buffer, "standard output", format_name, sample_rate, close=False)
     path = Path(os.path.realpath(out))
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+    if os.path.exists(path) and not stat.S_ISREG(path.stat().st_mode):
         try:
             stream = path.open("wb")
         except OSError as err:

@@ -67,13 +67,15 @@ def speak(args: argparse.Namespace) -> int:
 
 
 def read_text(words: list[str]) -> str:
-    """The words joined, or standard input for a single dash. Raises UsageError for what is not UTF-8."""
+    """The words joined, or standard input for a single dash. Raises UsageError for what cannot be read as UTF-8."""
     if words != ["-"]:
         return " ".join(words)
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as err:
         raise UsageError(f"The text on standard input is not UTF-8 (see byte {err.start}); convert it first.") from None
+    except OSError as err:
+        raise UsageError(f"Standard input cannot be read ({err.strerror or err}); give the text as an argument.") from None
 
 
 def _request(args: argparse.Namespace, text: str) -> SpeechRequest:

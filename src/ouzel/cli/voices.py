@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
             "voices": [asdict(voice) for voice in frontend.voices],
             "languages": list(frontend.languages),
         }
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json.dumps(facts, indent=2))
         return 0
     if frontend.voices:
         print(table([(v.name, v.language or "", v.description, v.licence) for v in frontend.voices]))

@@ -73,8 +73,8 @@ def parse_stage_overrides(text: str) -> dict[int, dict[str, Any]]:
     """The value of --stage-overrides: a JSON object, stage ids as text -> object of stage fields. null overrides nothing."""
     try:
         parsed = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"--stage-overrides is not valid JSON ({error}): {text!r}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--stage-overrides is not valid JSON ({error}): {text[:200]!r}.") from error
     if not isinstance(parsed, dict):
         raise UsageError(f'--stage-overrides must be a JSON object such as {{"0": {{"max_num_seqs": 4}}}}, found {text!r}.')
     found = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -17,6 +18,9 @@ from ouzel.pipeline.reader import Reader
 DEPLOY_DIR = Path(__file__).resolve().parent.parent / "deploy"
 
 
+MAX_VALUES = 20_000
+
+
 def bundled() -> tuple[str, ...]:
     """Names of the deploy files that come with the package."""
     return tuple(sorted(path.stem for path in DEPLOY_DIR.glob("*.yaml")))
@@ -25,11 +29,11 @@ def bundled() -> tuple[str, ...]:
 def find(name: str | Path) -> Path:
     """A path as given, or a bare name (with or without .yaml) among the bundled files. ConfigError lists the bundled names."""
     path = Path(name)
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     if path.parent == Path() and path.name:
         candidate = DEPLOY_DIR / (path.name if path.name.endswith(".yaml") else f"{path.name}.yaml")
-        if candidate.is_file():
+        if os.path.isfile(candidate):
             return candidate
     raise ConfigError(f"No deploy file {str(name)!r}. Give a path, or a bundled name: {', '.join(bundled()) or 'none'}.")
 
@@ -50,7 +54,7 @@ def _read(path: Path, check: Callable[[Raw, str], None], seen: tuple[Path, ...])
     if base is None:
         return raw
     below = path.parent / base
-    if not below.is_file():
+    if not os.path.isfile(below):
         raise ConfigError(f"{path}: base_config {base!r} does not exist (looked for {below}).")
     return merge.documents(_read(below, check, (*seen, here)), raw)
 
@@ -69,12 +73,24 @@ def value(text: str, where: str) -> Any:
     """YAML text as plain Python values. Raises ConfigError that names `where` and, for bad syntax, line and column."""
     try:
         data = yaml.load(text, Loader=_Loader)
+        if _size(data, {}) > MAX_VALUES:
+            raise ConfigError(f"{where} has more than {MAX_VALUES:,} values; that is no deploy file.")
         _refuse_interpolation(data, where)
     except yaml.YAMLError as error:
         raise ConfigError(f"{where} is not valid YAML: {' '.join(str(error).split())}.") from error
+    except (ValueError, IndexError, KeyError) as error:  # PyYAML's, for such as !!int "" or a number of 5,000 digits
+        raise ConfigError(f"{where} has a value that does not fit its YAML type ({error}).") from error
     except RecursionError as error:
         raise ConfigError(f"{where} is nested too deep, or contains itself.") from error
     return data
+
+
+def _size(data: Any, known: dict[int, int]) -> int:
+    """Number of values with aliases written out; each shared one is walked once, so that a small file cannot blow up."""
+    items = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    if id(data) not in known or not items:
+        known[id(data)] = 1 + sum(_size(item, known) for item in items)
+    return known[id(data)]
 
 
 def _refuse_interpolation(data: Any, where: str) -> None:

@@ -22,6 +22,7 @@ Tables for the front end and the predictor's first row, as numpy float32: `codec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,7 +88,7 @@ class Checkpoint:
     def __init__(self, folder: str | Path) -> None:
         """CheckpointError when anything is missing, extra, misshapen or unreadable."""
         self.folder = Path(folder)
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):
             raise CheckpointError(f"{self.folder} is not a folder; give the folder that holds config.json.")
         self.config: ModelConfig
         self.codec: CodecConfig
@@ -160,7 +161,7 @@ def _fuse(names: Iterable[str]) -> dict[str, list[str]]:
 
 def _open_shards(folder: Path) -> list[Shard]:
     single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if index.is_file():
+    if os.path.isfile(index):
         listed = load_json(index).get("weight_map")
         if not isinstance(listed, dict) or not listed:
             raise CheckpointError(f"{index} has no weight_map; download it again.")
@@ -169,7 +170,7 @@ def _open_shards(folder: Path) -> list[Shard]:
         if outside:
             raise CheckpointError(f"{index} points outside its folder: {', '.join(outside[:NAMED])}.")
         return [Shard(folder / f) for f in files]
-    if single.is_file():
+    if os.path.isfile(single):
         return [Shard(single)]
     pickles = sorted(p.name for p in [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")])
     if pickles:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import CheckpointError
+from ...errors import BundleError, CheckpointError, OuzelError
 from .config import CODEC_TYPE, MODEL_TYPE, CodecConfig, ModelConfig
 from .frontend import Qwen3TtsFrontend
 from .strict import load_json
@@ -79,13 +79,12 @@ class Qwen3TtsFamily:
         config = ModelConfig.parse(bundle.json(CONFIG), f"{bundle.root / CONFIG}")
         codec = CodecConfig.parse(bundle.json(CODEC_CONFIG), f"{bundle.root / CODEC_CONFIG}")
         tables, tokenizer = read_tables(bundle, config), load_tokenizer(bundle.path(TOKENIZER))
+        _check_belongs(tokenizer, config, BundleError)
         return Qwen3TtsFrontend(config, codec, tables, tokenizer, max_instructions=max_instructions)
 
 
-def _check_belongs(tokenizer: TextTokenizer, config: ModelConfig) -> None:
+def _check_belongs(tokenizer: TextTokenizer, config: ModelConfig, kind: type[OuzelError] = CheckpointError) -> None:
     for token, stated in (("<|im_start|>", config.im_start_token_id), ("<|im_end|>", config.im_end_token_id)):
         found = tokenizer.token_id(token)
         if found != stated:
-            raise CheckpointError(
-                f"The tokenizer gives {token} the id {found}, config.json says {stated}; they do not belong together."
-            )
+            raise kind(f"The tokenizer gives {token} the id {found}, config.json says {stated}; they do not belong together.")

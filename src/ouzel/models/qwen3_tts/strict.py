@@ -19,7 +19,7 @@ def load_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise CheckpointError(f"{path} cannot be read ({e.strerror}); a Qwen3-TTS checkpoint has this file.") from e
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise CheckpointError(f"{path} is not valid JSON ({e}); download it again.") from e
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} must hold a JSON object, but holds a {type(value).__name__}.")

@@ -32,7 +32,14 @@ class Tables:
 
     def text_rows(self, ids: Sequence[int]) -> Rows:
         """P(ids), float32 (n, H); n may be 0."""
-        return np.asarray(self.text[np.asarray(ids, dtype=np.int64)], dtype=np.float32)
+        found = np.asarray(ids, dtype=np.int64)
+        try:
+            return np.asarray(self.text[found], dtype=np.float32)
+        except IndexError:
+            raise BundleError(
+                f"The tokenizer gives the id {found.max()}, but {TEXT} has {len(self.text)} rows; they do not belong together: "
+                "convert the bundle again."
+            ) from None
 
     def codec_rows(self, ids: Sequence[int]) -> Rows:
         """E0(ids), float32 (n, H)."""

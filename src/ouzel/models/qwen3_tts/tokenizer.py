@@ -10,6 +10,7 @@ there "<|im_end|>" inside the text ends it early; here it is spelled out in ordi
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +75,13 @@ def read_tokenizer(folder: Path, split: str = QWEN2_SPLIT) -> TextTokenizer:
     split: how text is cut into words, `QWEN2_SPLIT` or `OFFICIAL_SPLIT`. A checkpoint's own tokenizer.json keeps its split.
     """
     ready = folder / "tokenizer.json"
-    value = load_json(ready) if ready.is_file() else _from_bpe(folder, split)
-    for token in value.get("added_tokens") or []:
+    value = load_json(ready) if os.path.isfile(ready) else _from_bpe(folder, split)
+    added = value.get("added_tokens") or []
+    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
+        raise CheckpointError(f"{ready}: added_tokens must be a list of objects; download it again.")
+    for token in added:
         token["special"] = True  # so that one switch keeps all of them out of spoken text
-    return _build(value, ready if ready.is_file() else folder / "vocab.json")
+    return _build(value, ready if os.path.isfile(ready) else folder / "vocab.json")
 
 
 def _build(value: dict[str, Any], where: Path) -> TextTokenizer:
@@ -96,6 +100,9 @@ def _from_bpe(folder: Path, split: str) -> dict[str, Any]:
     if not isinstance(added, dict) or not added:
         raise CheckpointError(f"{folder / 'tokenizer_config.json'} has no added_tokens_decoder; download it again.")
     blank = {"lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+    for number, entry in added.items():
+        if not (number.isascii() and number.isdigit() and isinstance(entry, dict) and isinstance(entry.get("content"), str)):
+            raise CheckpointError(f"{folder / 'tokenizer_config.json'}: the added token {number!r} is damaged; get it again.")
     tokens = [
         {"id": int(number), "content": entry["content"], "special": True, **blank}
         for number, entry in sorted(added.items(), key=lambda item: int(item[0]))
@@ -131,6 +138,8 @@ def _merges(path: Path) -> list[list[str]]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as e:
         raise CheckpointError(f"{path} cannot be read ({e.strerror}); a Qwen3-TTS checkpoint has this file.") from e
+    except UnicodeDecodeError as e:
+        raise CheckpointError(f"{path} is not UTF-8 text; download it again.") from e
     # only the first line can be a comment: "#" also begins merges
     pairs = [line.split(" ") for line in lines[lines[0].startswith("#version") :] if line]
     wrong = [p for p in pairs if len(p) != 2]

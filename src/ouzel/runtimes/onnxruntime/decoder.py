@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ouzel.adapters import Codes
 from ouzel.errors import BundleError, SynthesisError, UsageError
 from ouzel.runtimes.onnxruntime.export_decoder import CODES, SAMPLES, next_name
+from ouzel.runtimes.onnxruntime.meta import sizes
 from ouzel.runtimes.onnxruntime.session import buffer, open_session, run_bound, session_options, zeros
 
 Samples = NDArray[np.float32]
@@ -77,15 +78,15 @@ class DecoderMeta:
     def parse(cls, meta: Mapping[str, Any]) -> DecoderMeta:
         """Raises BundleError when a field is missing or of the wrong kind."""
         try:
-            sizes = {name: int(meta[name]) for name in cls.__slots__ if name != "layout"}
+            found = sizes("decoder", meta, [name for name in cls.__slots__ if name != "layout"])
             layout = {entry["name"]: tuple(int(n) for n in entry["shape"]) for entry in meta["state"]}
         except (KeyError, TypeError, ValueError) as error:
             raise BundleError(
                 f"The decoder's meta in the manifest is incomplete ({error!r}); convert the bundle again."
             ) from error
-        if min(sizes.values()) < 1 or not layout:
-            raise BundleError(f"The decoder's meta in the manifest has a size below 1: {sizes}; convert the bundle again.")
-        return cls(layout=layout, **sizes)
+        if not layout:
+            raise BundleError("The decoder's meta in the manifest has no state tensors; convert the bundle again.")
+        return cls(layout=layout, **found)
 
 
 class OrtDecoder:

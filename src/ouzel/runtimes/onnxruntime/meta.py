@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ouzel.errors import BundleError
 
-if TYPE_CHECKING:
-    from ouzel.bundle import Artifact
+_MOST = 1 << 20  # no dimension of a speech model comes near
 
 
-def sizes(artifact: Artifact, keys: Sequence[str]) -> dict[str, int]:
-    """The named whole numbers, each at least 1; BundleError names the first that is missing or wrong."""
+def sizes(stage: str, meta: Mapping[str, Any], keys: Sequence[str]) -> dict[str, int]:
+    """The named whole numbers, each from 1 to 2^20; BundleError names the first that is missing or wrong."""
     for key in keys:
-        value = artifact.meta.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise BundleError(f"The {artifact.stage}'s {key!r} in the manifest is {value!r}; convert the bundle again.")
-    return {key: artifact.meta[key] for key in keys}
+        value = meta.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
+            raise BundleError(f"The {stage}'s {key!r} in the manifest is {value!r}; convert the bundle again.")
+    return {key: meta[key] for key in keys}

@@ -27,7 +27,9 @@ class OrtPredictor:
 
     def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the artifact's first file and the bundle's embedding tables. BundleError when they do not fit."""
-        meta = sizes(artifact, ("input_size", "vocab_size", "groups", "layers", "kv_heads", "head_dim", "positions"))
+        meta = sizes(
+            artifact.stage, artifact.meta, ("input_size", "vocab_size", "groups", "layers", "kv_heads", "head_dim", "positions")
+        )
         self._groups = meta["groups"]
         # As plain arrays over the mapped files: only rows that are used are ever read.
         self._codec = bundle.array("tables/codec.npy").view(np.ndarray)

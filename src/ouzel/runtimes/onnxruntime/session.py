@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ouzel.errors import BundleError, MissingExtraError, SynthesisError, UsageError
 
+MAX_THREADS = 1024  # more is a slip; a million of them take the whole machine down
 _CACHE_LINE = 64  # bytes
 _ERRORS_ONLY = 3  # ONNX Runtime's severity scale: 0 verbose .. 4 fatal
 
@@ -35,6 +36,8 @@ def session_options(threads: int = 0) -> Any:
     """SessionOptions of every ouzel session. threads: 0 lets ONNX Runtime take one per physical core."""
     if threads < 0:
         raise UsageError(f"The number of threads must be 0 (automatic) or more, not {threads}.")
+    if threads > MAX_THREADS:
+        raise UsageError(f"The number of threads must be at most {MAX_THREADS}, not {threads}.")
     ort = onnxruntime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
@@ -55,8 +58,9 @@ def open_session(path: str | os.PathLike[str], *, threads: int = 0, options: Any
     path = Path(path)
     if not path.is_file():
         raise BundleError(f"The model file {path} does not exist; convert or download the bundle again.")
+    options = options or session_options(threads)
     try:
-        return ort.InferenceSession(str(path), options or session_options(threads), providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exception classes differ between versions
         raise BundleError(
             f"ONNX Runtime {ort.__version__} cannot load {path}: {_first_line(error)} "
@@ -107,7 +111,12 @@ def buffer(array: NDArray[Any]) -> Any:
 def zeros(shape: Sequence[int], dtype: Any = np.float32) -> tuple[NDArray[Any], Any]:
     """A zeroed array on a cache line boundary and the OrtValue over its memory; keep both alive together."""
     count = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(count + _CACHE_LINE, np.uint8)  # pages that are never written are never resident
+    try:
+        memory = np.zeros(count + _CACHE_LINE, np.uint8)  # pages that are never written are never resident
+    except (MemoryError, ValueError):
+        raise BundleError(
+            f"A buffer of {count:,} bytes cannot be had, which the bundle asks for; it is damaged or too large for this machine."
+        ) from None
     start = -memory.ctypes.data % _CACHE_LINE
     array = memory[start : start + count].view(dtype).reshape(tuple(shape))
     return array, buffer(array)

@@ -64,7 +64,9 @@ class OrtTalker:
 
     def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the artifact's first file. BundleError when it or its meta is unusable."""
-        self.meta = sizes(artifact, ("hidden_size", "vocab_size", "layers", "kv_heads", "head_dim", "max_positions"))
+        self.meta = sizes(
+            artifact.stage, artifact.meta, ("hidden_size", "vocab_size", "layers", "kv_heads", "head_dim", "max_positions")
+        )
         self.session = open_session(bundle.path(artifact.files[0]), threads=options.threads)
         self._length, self._length_value = zeros((1,), np.int32)
         self._row, self._row_value = zeros((1, 1, self.hidden_size))
