@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ouzel.errors import UsageError, choose
 
@@ -17,10 +17,10 @@ STATS = ("table", "json")
 class Parser(argparse.ArgumentParser):
     """argparse without abbreviations, raising UsageError instead of printing usage and exiting."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("allow_abbrev", False)
         kwargs.setdefault("formatter_class", HelpFormatter)
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         text = message[:1].upper() + message[1:].rstrip(".")

@@ -29,6 +29,7 @@ def mend_streams() -> None:
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
+            # Stays open for the whole run, as the standard stream it stands for does.
             stream = open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
     if isinstance(sys.stdout, TextIOWrapper):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from ouzel.errors import ConfigError, UsageError, choose
 from ouzel.schedule.adaptive import AdaptiveKnobs, AdaptiveRun
@@ -195,9 +195,9 @@ def _parse_int(text: str, part: str) -> int:
         raise choose("schedule", text, FORMS, error=ConfigError) from None
 
 
-def _to_int(name: str, value: object) -> int:
+def _to_int(name: str, value: Any) -> int:
     try:
-        return int(value)  # type: ignore[call-overload, no-any-return]
+        return int(value)
     except (TypeError, ValueError):
         raise ConfigError(f"{name} must be a whole number, got {value!r}.") from None
 

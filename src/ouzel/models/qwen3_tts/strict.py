@@ -34,7 +34,8 @@ def read(kind: type[T], source: Mapping[str, Any], where: str) -> T:
     if not isinstance(source, Mapping):
         raise CheckpointError(f"{where} must be a JSON object, but is {source!r}.")
     hints = get_type_hints(kind)
-    fields = [f for f in dataclasses.fields(kind) if f.init]  # type: ignore[arg-type]
+    description: Any = kind  # what `T` cannot say: a dataclass
+    fields = [f for f in dataclasses.fields(description) if f.init]
     missing = [f.name for f in fields if f.name not in source]
     if missing:
         raise CheckpointError(f"{where} lacks {', '.join(missing)}; Ouzel never guesses a dimension or an id.")
@@ -42,8 +43,8 @@ def read(kind: type[T], source: Mapping[str, Any], where: str) -> T:
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return read(hint, value, where)  # type: ignore[arg-type]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return read(hint, value, where)
     origin, args = get_origin(hint), get_args(hint)
     if origin is tuple and isinstance(value, list):
         return tuple(_value(args[0], v, where) for v in value)
