@@ -22,8 +22,8 @@ LAYERS = (
     ("pipeline", "schedule", "autoregressive"),
     ("bundle",),
     ("adapters", "request", "sampling", "plugins"),
-    ("audio", "text"),
-    ("errors",),
+    ("audio", "english", "text"),
+    ("errors", "unfinished"),
 )
 LEVEL = {name: len(LAYERS) - i for i, names in enumerate(LAYERS) for name in names}
 
