@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +22,7 @@ from ouzel.bundle.verify import file_sha256
 from ouzel.errors import CheckpointError, MissingExtraError, OuzelError, UsageError, choose
 from ouzel.models.registry import recognise_family
 from ouzel.runtimes.registry import get_runtime
+from ouzel.unfinished import Unfinished
 
 WEIGHTS = ("fp32", "int8", "int4")
 _NEEDED = ("torch", "safetensors")
@@ -189,12 +189,9 @@ def _move_in(folder: Path, place: Path) -> None:
     """Make a verified download the bundle `place`, replacing one that is there; on the same disk this is a rename."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f".{place.name}.", suffix=".partial", dir=place.parent, ignore_cleanup_errors=True
-        ) as partial:
-            moved = Path(partial) / "new"
-            shutil.move(folder, moved)
-            swap_in(moved, place)
+        with Unfinished.beside(place) as moved:
+            shutil.move(folder, moved.path)
+            swap_in(moved.path, place)
     except OSError as err:
         raise OuzelError(f"Cannot write {place} ({err.strerror or err}).") from err
 

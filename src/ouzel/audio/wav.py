@@ -7,7 +7,6 @@ A seekable file gets its true sizes when it is closed. A pipe cannot, so both si
 from __future__ import annotations
 
 import io
-import os
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import BinaryIO, Self
 
 from ouzel.audio.pcm import Samples, to_pcm16
 from ouzel.errors import UsageError
+from ouzel.unfinished import Unfinished
 
 HEADER_SIZE = 44
 UNKNOWN = 0xFFFFFFFF
@@ -84,9 +84,9 @@ class WavFile:
 
     def __init__(self, path: str | PathLike[str], sample_rate: int) -> None:
         self.path = Path(path)
-        self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        self._partial = Unfinished.beside(self.path)
         try:
-            self._file: io.BufferedWriter | None = self._partial.open("wb")
+            self._file: io.BufferedWriter | None = self._partial.path.open("wb")
         except OSError as exc:
             raise UsageError(f"Cannot write {str(self.path)!r}: {exc.strerror or exc}.") from exc
         self._stream = WavStream(self._file, sample_rate)
@@ -100,7 +100,7 @@ class WavFile:
             try:
                 self._stream.finish()
                 self._file.close()
-                os.replace(self._partial, self.path)
+                self._partial.become(self.path)
             except BaseException:
                 self.discard()
                 raise
@@ -112,8 +112,8 @@ class WavFile:
         if self._file is not None:
             with suppress(OSError):  # a full disk fails again when the buffer is flushed; the file goes away all the same
                 self._file.close()
+            self._partial.discard()
             self._file = None
-            self._partial.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
+from functools import partial
 from pathlib import Path
 
 from ouzel.bundle.manifest import MANIFEST_NAME
 from ouzel.bundle.verify import IGNORED
 from ouzel.errors import UsageError
+from ouzel.unfinished import Unfinished, remove
 
 _OWNER = ".ouzel-writer"  # in an unfinished folder: the number of the process that fills it
 
@@ -44,22 +44,21 @@ def swap_in(new: Path, place: Path) -> None:
     if not os.path.lexists(place):
         os.rename(new, place)
         return
-    with tempfile.TemporaryDirectory(
-        prefix=f".{place.name}.", suffix=".replaced", dir=place.parent, ignore_cleanup_errors=True
-    ) as aside:
-        old = Path(aside) / "old"
-        os.rename(place, old)
-        try:
-            os.rename(new, place)
-        except BaseException:
-            os.rename(old, place)
-            raise
+    with Unfinished.beside(place, ".replaced", partial(_put_back_or_remove, place)) as old:
+        os.rename(place, old.path)
+        os.rename(new, place)
 
 
-def claim(folder: Path) -> None:
-    """Make `folder` for an unfinished bundle and note that this process fills it."""
-    folder.mkdir(parents=True)
+def claim(folder: Path) -> Unfinished:
+    """Make `folder` for an unfinished bundle and note that this process fills it; it goes with the object that is returned."""
+    claimed = Unfinished(folder, _remove_own)
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        claimed.keep()
+        raise
     (folder / _OWNER).write_text(str(os.getpid()), encoding="ascii")
+    return claimed
 
 
 def unclaim(folder: Path) -> None:
@@ -77,7 +76,21 @@ def clear_leftover(folder: Path) -> None:
         raise UsageError(
             f"{folder} exists: another conversion to the same place is at work; wait for it or choose another place."
         )
-    shutil.rmtree(folder)
+    Unfinished(folder).discard()  # interrupted half-way, it goes all the same
+
+
+def _put_back_or_remove(place: Path, old: Path) -> None:
+    """What an exchange leaves behind: the old bundle goes only when something has taken its place."""
+    if os.path.lexists(place):
+        remove(old)
+    elif os.path.lexists(old):
+        os.rename(old, place)
+
+
+def _remove_own(folder: Path) -> None:
+    owner = folder / _OWNER
+    if not (owner.is_file() and _runs(owner.read_bytes())):  # else another process has taken the place in the meantime
+        remove(folder)
 
 
 def _runs(number: bytes) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 
 from ouzel.bundle.folders import cache_folder
 from ouzel.bundle.manifest import MANIFEST_NAME, Manifest
 from ouzel.bundle.progress import Progress, silent
 from ouzel.errors import BundleError, UsageError
+from ouzel.unfinished import Unfinished
 
 _BLOCK = 1 << 20
 # Left behind by file managers and sync tools; harmless beside a bundle's own files.
@@ -100,9 +100,8 @@ def _write_stamps(root: Path, stamps: Stamps) -> None:
     try:
         target = _stamp_file(root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(stamps, file)
-        os.replace(name, target)
+        with Unfinished.beside(target) as written:
+            written.path.write_text(json.dumps(stamps), encoding="utf-8")
+            written.become(target)
     except (OSError, UsageError):
         return  # a read-only home only costs the time to hash again

@@ -18,6 +18,7 @@ from ouzel.bundle.place import check_replaceable, claim, clear_leftover, swap_in
 from ouzel.bundle.progress import Progress, silent
 from ouzel.bundle.verify import file_sha256, remember
 from ouzel.errors import OuzelError, UsageError, choose
+from ouzel.unfinished import Unfinished
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NEARLY_NOTHING = 1 << 20  # bytes free below which a failed write is put down to the full disk
@@ -44,6 +45,7 @@ class BundleWriter:
         self._progress = progress
         self._texts: dict[str, str] = {"name": self.out.name}
         self._artifacts: list[Artifact] = []
+        self._claimed: Unfinished | None = None
 
     def __enter__(self) -> Self:
         if os.path.lexists(self.out):
@@ -55,7 +57,7 @@ class BundleWriter:
                 raise UsageError(f"{self.root} exists: another conversion is at work or was killed; pass --force to remove it.")
             clear_leftover(self.root)
         try:
-            claim(self.root)
+            self._claimed = claim(self.root)
         except OSError as err:
             raise UsageError(f"Cannot write to {self.out.parent} ({err.strerror or err}); choose another place.") from None
         return self
@@ -72,7 +74,8 @@ class BundleWriter:
                 raise self._full_error() from err
             raise OuzelError(f"Writing {self.out} failed: {err.strerror or err}.") from err
         finally:
-            shutil.rmtree(self.root, ignore_errors=True)
+            if self._claimed is not None:
+                self._claimed.discard()
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:

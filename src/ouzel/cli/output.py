@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol, Self
 from ouzel.audio.pcm import Samples, to_pcm16
 from ouzel.audio.wav import WavFile, WavStream
 from ouzel.errors import OuzelError, UsageError
+from ouzel.unfinished import Unfinished
 
 FORMATS = ("wav", "pcm")
 _SUFFIXES = {".wav": "wav", ".wave": "wav", ".pcm": "pcm", ".raw": "pcm"}
@@ -124,9 +125,9 @@ class _PcmFile:
 
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self._partial = Unfinished.beside(path)
         try:
-            self._file = self._partial.open("wb")
+            self._file = self._partial.path.open("wb")
         except OSError as err:
             raise UsageError(f"Cannot write {name!r}: {err.strerror or err}.") from err
 
@@ -136,7 +137,7 @@ class _PcmFile:
     def commit(self) -> None:
         try:
             self._file.close()
-            os.replace(self._partial, self._path)
+            self._partial.become(self._path)
         except BaseException:
             self.discard()
             raise
@@ -144,7 +145,7 @@ class _PcmFile:
     def discard(self) -> None:
         with suppress(OSError):  # a full disk fails once more when the buffer is flushed
             self._file.close()
-        self._partial.unlink(missing_ok=True)
+        self._partial.discard()
 
 
 class _Explained:

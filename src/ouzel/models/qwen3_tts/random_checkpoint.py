@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from ...errors import OuzelError, UsageError, choose
+from ...unfinished import Unfinished
 from .config import CodecConfig, ModelConfig
 from .random_config import SAMPLE_RATE, SIZES, TYPES, codec_config, model_config
 from .random_tokenizer import write_tokenizer
@@ -61,15 +62,11 @@ def write_random_checkpoint(
     folder = Path(out)
     if folder.exists():
         raise UsageError(f"{folder} exists already; remove it or choose another folder.")
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    (partial / "speech_tokenizer").mkdir(parents=True)
-    try:
-        written = _write(partial, size, kind, seed, dtype)
-        partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    with Unfinished(folder.with_name(folder.name + ".partial")) as partial:
+        shutil.rmtree(partial.path, ignore_errors=True)  # of a run that was killed
+        (partial.path / "speech_tokenizer").mkdir(parents=True)
+        written = _write(partial.path, size, kind, seed, dtype)
+        partial.become(folder)
     return written
 
 
