@@ -134,16 +134,20 @@ def embedding(audio: np.ndarray) -> np.ndarray:
 # --- Pitch ---
 
 _FRAME, _HOP = 960, 240  # 40 ms and 10 ms at 24 kHz
-_LOWEST, _HIGHEST = 60.0, 420.0  # Hz
+_LOWEST, _HIGHEST = 60.0, 420.0  # Hz, of any voice
 _VOICED = 0.55  # least normalised autocorrelation
 
 
 def pitch(audio: np.ndarray) -> tuple[float, float, float]:
     """(mean in Hz, standard deviation in semitones, range in semitones from the 5th to the 95th percentile) of the voiced frames.
 
-    Peak of the autocorrelation, divided by that of the window (Boersma 1993, equation 9). No voiced frame: (0, 0, 0).
+    Measured twice, the second time within the voice's own limits (De Looze and Rauzy 2009), which leaves out octave errors. The
+    mean is that of the semitones. No voiced frame: (0, 0, 0).
     """
-    tones = track(audio)
+    _, tones = pitch_track(audio)
+    if len(tones):
+        middle, upper = np.percentile(tones, [35, 65])
+        _, tones = pitch_track(audio, max(_LOWEST, middle * 0.72 - 10), min(_HIGHEST, upper * 1.9 + 10))
     if not len(tones):
         return 0.0, 0.0, 0.0
     semitones = 12 * np.log2(tones / _LOWEST)
@@ -151,32 +155,29 @@ def pitch(audio: np.ndarray) -> tuple[float, float, float]:
     return float(_LOWEST * 2 ** (semitones.mean() / 12)), float(semitones.std()), float(high - low)
 
 
-def track(audio: np.ndarray) -> np.ndarray:
-    """Hz of each voiced frame of 40 ms, every 10 ms, at least three in a row."""
+def pitch_track(audio: np.ndarray, lowest: float = _LOWEST, highest: float = _HIGHEST) -> tuple[np.ndarray, np.ndarray]:
+    """(seconds of the centre, Hz) of each voiced frame of 40 ms, every 10 ms, at least three in a row.
+
+    Peak of the windowed autocorrelation divided by that of the window (Boersma 1993, equation 9).
+    """
     audio = np.asarray(audio, np.float64)
     if len(audio) < _FRAME:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(0)
     frames = np.lib.stride_tricks.sliding_window_view(audio, _FRAME)[::_HOP]
     frames = frames - frames.mean(axis=1, keepdims=True)
     window = np.hanning(_FRAME)
-    size = 2048
-    own = np.fft.irfft(np.abs(np.fft.rfft(window, size)) ** 2)[:_FRAME]
-    power = np.fft.irfft(np.abs(np.fft.rfft(frames * window, size)) ** 2)[:, :_FRAME]
-    first, last = int(SAMPLE_RATE / _HIGHEST), int(SAMPLE_RATE / _LOWEST)
+    own = np.fft.irfft(np.abs(np.fft.rfft(window, 2 * _FRAME)) ** 2)[:_FRAME]
+    power = np.fft.irfft(np.abs(np.fft.rfft(frames * window, 2 * _FRAME)) ** 2)[:, :_FRAME]
+    first, last = int(SAMPLE_RATE / highest), int(np.ceil(SAMPLE_RATE / lowest))
+    curve = (power[:, : last + 2] / np.maximum(power[:, :1], 1e-12)) / (own[: last + 2] / own[0])
+    # A tone repeats after every multiple of its period: of nearly equal peaks the shortest lag is the tone.
+    lags = np.arange(first, last + 1)
+    best = (curve[:, first : last + 1] * (1 - 0.08 * np.log2(lags / first))).argmax(axis=1) + first
+    below, here, above = (curve[np.arange(len(curve)), best + shift] for shift in (-1, 0, 1))
     loud = power[:, 0] > 0.003 * np.percentile(power[:, 0], 95)
-    usable = min(last, _FRAME - 1) + 1
-    curve = (power[:, :usable] / np.maximum(power[:, :1], 1e-12)) / (own[:usable] / own[0])
-    # A tone repeats after every multiple of its period: of nearly equal peaks, the shortest lag is the tone.
-    weighted = curve[:, first:usable] * (1 - 0.08 * np.log2(np.arange(first, usable) / first))
-    lags = weighted.argmax(axis=1) + first
-    strength = curve[np.arange(len(curve)), lags]
-    edge = (lags <= first) | (lags >= usable - 1)
-    voiced = loud & (strength > _VOICED) & ~edge
-    run = np.convolve(voiced, np.ones(3), "same") >= 3
-    voiced &= np.convolve(run, np.ones(3), "same") >= 1
-    rows = np.flatnonzero(voiced)
-    centre = lags[rows]
-    below, here, above = (curve[rows, centre + shift] for shift in (-1, 0, 1))
-    bend = below - 2 * here + above
-    shift = np.where(np.abs(bend) > 1e-12, 0.5 * (below - above) / np.where(bend == 0, 1, bend), 0.0).clip(-1, 1)
-    return SAMPLE_RATE / (centre + shift)
+    voiced = loud & (here > _VOICED) & (here >= below) & (here >= above)  # a peak, not the slope at an end of the lags
+    runs = np.convolve(voiced, np.ones(3), "same") >= 3
+    rows = np.flatnonzero(voiced & (np.convolve(runs, np.ones(3), "same") >= 1))
+    bend = (below - 2 * here + above)[rows]
+    shift = np.where(bend < -1e-12, 0.5 * (below - above)[rows] / np.where(bend < -1e-12, bend, -1.0), 0.0)
+    return (rows * _HOP + _FRAME / 2) / SAMPLE_RATE, SAMPLE_RATE / (best[rows] + shift)
