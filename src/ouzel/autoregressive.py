@@ -48,16 +48,16 @@ class TalkerState:
 class ArTalker:
     """TalkerAdapter over two network calls. One thread at a time; states are independent of one another.
 
-    codec_table: float32 (vocab, hidden), E0. residual_table: float32 (groups - 1, codes, hidden), Eq, in talker width
-    (contract 4.2).
+    codec_table: (vocab, hidden), E0. residual_table: (groups - 1, codes, hidden), Eq, in talker width (contract 4.2). Both
+    float32 or float16; rows are summed as float32.
     """
 
     def __init__(
         self,
         core: TalkerCore,
         predictor: PredictorCore,
-        codec_table: NDArray[np.float32],
-        residual_table: NDArray[np.float32],
+        codec_table: NDArray[Any],
+        residual_table: NDArray[Any],
         *,
         context: int | None = None,
     ) -> None:
@@ -125,7 +125,7 @@ class ArTalker:
 
     def _next_row(self, state: TalkerState, codes: NDArray[np.int64]) -> Rows:
         """E0(c0) + sum of Eq(c_q) + text row, float32 (1, hidden) (contract 5.1)."""
-        row = self._residual[self._levels, codes[1:]].sum(0)
+        row = self._residual[self._levels, codes[1:]].sum(0, dtype=np.float32)
         row += self._codec[codes[0]]
         trailing = state.rows.trailing
         row += trailing[state.frames] if state.frames < len(trailing) else state.rows.pad

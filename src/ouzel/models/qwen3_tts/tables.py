@@ -1,4 +1,9 @@
-"""The embedding tables of a bundle: text rows after the projection MLP, codebook-0 rows, residual rows (contract 4.2)."""
+"""The embedding tables of a bundle: text rows, codebook-0 rows, residual rows (contract 4.2).
+
+The text rows are stored in the narrower of two forms: after the projection MLP, width H, when the checkpoint's own rows are at
+least as wide (the published models: 2048 to 1024 or 2048); else as the checkpoint has them, width Ht, beside the MLP, which then
+runs on the rows that are asked for.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +24,60 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.float32]
 TEXT, CODEC, RESIDUAL = "tables/text.npy", "tables/codec.npy", "tables/residual.npy"
+INNER, OUTER = "tables/text_inner.npy", "tables/text_outer.npy"
 BLOCK = 8192  # text rows projected at once
+# Runtimes that need a codec table as float32 copy a float16 one. Below this many bytes (of float32) the copy is cheaper than
+# the file; above, a float32 file is better: it is mapped, and only rows that are used are read.
+MAPPED = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """P(x) = W2 silu(W1 x + b1) + b2, contract 4.2: W1 (Ht, Ht), b1 (Ht,), W2 (H, Ht), b2 (H,), float32.
+
+    On disk each layer is one table, its bias the last column.
+    """
+
+    first: Rows
+    first_bias: Rows
+    second: Rows
+    second_bias: Rows
+
+    def __call__(self, rows: Rows) -> Rows:
+        """float32 (n, Ht) -> (n, H)."""
+        hidden = rows @ self.first.T + self.first_bias
+        return np.asarray(_silu(hidden) @ self.second.T + self.second_bias, dtype=np.float32)
+
+    @classmethod
+    def stored(cls, inner: NDArray[Any], outer: NDArray[Any]) -> Projection:
+        """From its tables: inner (Ht, Ht + 1), outer (H, Ht + 1)."""
+        parts = (part for table in (inner, outer) for part in (table[:, :-1], table[:, -1]))
+        return cls(*(np.array(part, dtype=np.float32, order="C") for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """text (text vocabulary, H) float16 or float32; codec E0 (V, H) float32; residual Eq (G-1, Vp, H) float32."""
+    """text (text vocabulary, H), or (text vocabulary, Ht) with a projection; codec E0 (V, H); residual Eq (G-1, Vp, H).
+
+    All float16 or float32.
+    """
 
     text: NDArray[Any]
-    codec: Rows
-    residual: Rows
+    codec: NDArray[Any]
+    residual: NDArray[Any]
+    projection: Projection | None = None
 
     def text_rows(self, ids: Sequence[int]) -> Rows:
         """P(ids), float32 (n, H); n may be 0."""
         found = np.asarray(ids, dtype=np.int64)
         try:
-            return np.asarray(self.text[found], dtype=np.float32)
+            rows = np.asarray(self.text[found], dtype=np.float32)
         except IndexError:
             raise BundleError(
                 f"The tokenizer gives the id {found.max()}, but {TEXT} has {len(self.text)} rows; they do not belong together: "
                 "convert the bundle again."
             ) from None
+        return rows if self.projection is None else self.projection(rows)
 
     def codec_rows(self, ids: Sequence[int]) -> Rows:
         """E0(ids), float32 (n, H)."""
@@ -56,29 +94,42 @@ class Tables:
 def read_tables(bundle: Bundle, config: ModelConfig) -> Tables:
     """The tables of an open bundle, memory-mapped; BundleError when their shapes do not fit its config.json."""
     talker = config.talker
-    width, residual = talker.hidden_size, (talker.num_code_groups - 1, talker.predictor.vocab_size, talker.hidden_size)
-    expected = {TEXT: (talker.text_vocab_size, width), CODEC: (talker.vocab_size, width), RESIDUAL: residual}
+    width, narrow = talker.hidden_size, talker.text_hidden_size
+    projected = INNER not in bundle.manifest.files
+    expected: dict[str, tuple[int, ...]] = {
+        TEXT: (talker.text_vocab_size, width if projected else narrow),
+        CODEC: (talker.vocab_size, width),
+        RESIDUAL: (talker.num_code_groups - 1, talker.predictor.vocab_size, width),
+    }
+    if not projected:
+        expected |= {INNER: (narrow, narrow + 1), OUTER: (width, narrow + 1)}
     arrays = {rel: bundle.array(rel) for rel in expected}
     for rel, shape in expected.items():
         if arrays[rel].shape != shape:
             raise BundleError(f"{rel} has shape {arrays[rel].shape}, config.json says {shape}; convert the bundle again.")
-    return Tables(arrays[TEXT], arrays[CODEC], arrays[RESIDUAL])
+    projection = None if projected else Projection.stored(arrays[INNER], arrays[OUTER])
+    return Tables(arrays[TEXT], arrays[CODEC], arrays[RESIDUAL], projection)
 
 
 def write_tables(
     checkpoint: Checkpoint, writer: BundleWriter, dtype: type[np.float16 | np.float32], tick: Callable[[float], None]
 ) -> None:
-    """Write all three tables; the text rows as `dtype`, projected in float32 a block at a time. tick: fraction done."""
+    """Write all tables. dtype: of the text rows, and of the codec tables where they are small. tick: fraction done."""
     talker = checkpoint.config.talker
-    writer.array(CODEC, checkpoint.codec_embedding())
-    writer.array(RESIDUAL, checkpoint.residual_embedding())
-    shape = (talker.text_vocab_size, talker.hidden_size)
-    text = np.lib.format.open_memmap(writer.path(TEXT), mode="w+", dtype=dtype, shape=shape)
+    for rel, values in ((CODEC, checkpoint.codec_embedding()), (RESIDUAL, checkpoint.residual_embedding())):
+        writer.array(rel, values.astype(dtype, copy=False) if values.nbytes <= MAPPED else values)
     first, first_bias, second, second_bias = checkpoint.text_projection()
+    projection = Projection(first, first_bias, second, second_bias)
+    project = talker.text_hidden_size >= talker.hidden_size
+    if not project:
+        writer.array(INNER, np.column_stack([first, first_bias]))
+        writer.array(OUTER, np.column_stack([second, second_bias]))
+    shape = (talker.text_vocab_size, talker.hidden_size if project else talker.text_hidden_size)
+    text = np.lib.format.open_memmap(writer.path(TEXT), mode="w+", dtype=dtype, shape=shape)
     for start in range(0, shape[0], BLOCK):
         stop = min(start + BLOCK, shape[0])
-        hidden = checkpoint.text_rows(start, stop) @ first.T + first_bias
-        text[start:stop] = _silu(hidden) @ second.T + second_bias
+        rows = checkpoint.text_rows(start, stop)
+        text[start:stop] = projection(rows) if project else rows
         tick(stop / shape[0])
     text.flush()
 
