@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import weakref
@@ -11,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-
-_numbers = itertools.count()
 
 
 def remove(path: Path) -> None:
@@ -41,8 +38,9 @@ class Unfinished:
 
     @classmethod
     def beside(cls, place: Path, suffix: str = ".partial", remove: Callable[[Path], None] = remove) -> Self:
-        """At a hidden name in the folder of `place` that nothing else in this process, nor any other process, uses."""
-        return cls(place.with_name(f".{place.name}.{os.getpid()}.{next(_numbers)}{suffix}"), remove)
+        """At a hidden name of its own in the folder of `place`."""
+        # By chance, not by the process's number: in a container that is the same one every time.
+        return cls(place.with_name(f".{place.name}.{os.urandom(5).hex()}{suffix}"), remove)
 
     def become(self, place: Path) -> None:
         """It is finished: rename it to `place`, replacing a file there. Raises OSError, and is still unfinished then."""
