@@ -23,12 +23,16 @@ def test_one_line_a_step_where_there_is_no_terminal():
 
 def test_a_terminal_line_is_redrawn_and_wiped():
     stream = Terminal()
-    with ProgressLine(stream) as progress:
+    now = [0.0]
+    with ProgressLine(stream, clock=lambda: now[0]) as progress:
         progress("a", 0.5)
-        progress("a", 0.5001)  # too soon to be drawn
+        now[0] = 0.09
+        progress("a", 0.75)  # too soon to be drawn
+        now[0] = 0.11
+        progress("a", 0.75)
         progress("b", 1.0)
     lines = stream.getvalue().split("\r\x1b[K")
-    assert lines == ["", f"[{'#' * 12}{'-' * 12}]  50% a", f"[{'#' * 24}] 100% b", ""]
+    assert lines == ["", f"[{'#' * 12}{'-' * 12}]  50% a", f"[{'#' * 18}{'-' * 6}]  75% a", f"[{'#' * 24}] 100% b", ""]
 
 
 def test_quiet_says_nothing():

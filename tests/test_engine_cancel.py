@@ -187,7 +187,7 @@ def test_closing_the_engine_ends_what_is_spoken_and_joins_its_threads():
     assert len(failures) == 1
     barrier.go.set()
     closing.join(30)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before  # an earlier test's may have ended meanwhile
     assert engine.live().empty
     utterance.cancel()
     assert utterance.finish_reason == "cancelled"
@@ -196,7 +196,7 @@ def test_closing_the_engine_ends_what_is_spoken_and_joins_its_threads():
 def test_three_hundred_random_points():
     """Start, take a random number of chunks, cancel from a random side, sometimes with company; then all is as before."""
     rng = random.Random(1)
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     with Engine(ToyTalker(), ToyDecoder(), options=EngineOptions(fade_in_s=0.0, high_water_s=0.5), schedule=SHORT) as engine:
         company = None
         for i in range(300):
@@ -226,4 +226,4 @@ def test_three_hundred_random_points():
         text, utterance = company
         np.testing.assert_array_equal(utterance.read().samples, reference_audio(text, seed=5))
         assert_clean(engine)
-    assert threading.active_count() == threads
+    assert set(threading.enumerate()) <= before

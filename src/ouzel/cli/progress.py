@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -14,10 +15,11 @@ _REDRAW_S = 0.1
 class ProgressLine:
     """A `Progress` to call with (step, fraction); leaving its `with` block ends the line. quiet: say nothing."""
 
-    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
         self._quiet = quiet
+        self._clock = clock
         self._step = ""
         self._drawn = float("-inf")
         self._open = False
@@ -32,7 +34,7 @@ class ProgressLine:
                 print(f"{fraction:4.0%} {step}", file=self._stream, flush=True)
             self._step = step
             return
-        now = time.monotonic()
+        now = self._clock()
         if new or fraction >= 1.0 or now - self._drawn >= _REDRAW_S:
             full = round(_WIDTH * fraction)
             bar = "#" * full + "-" * (_WIDTH - full)
