@@ -9,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import ouzel.models.qwen3_tts as family
 from bundles import tiny_bundle  # noqa: F401  a fixture for all tests
 from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
 
 CACHE = Path(__file__).parents[1] / "build" / "checkpoints"
+# No test is about time: another program may have the processor at any moment.
+settings.register_profile("ouzel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ouzel")
 WRITER = ("random_checkpoint", "random_config", "random_tokenizer", "random_values", "shard", "tensors")
 
 

@@ -1,7 +1,7 @@
 """The playback gate, before and after the fact."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ouzel.audio.gate import Outlook, PlaybackGate, deficits, uninterrupted_latency
@@ -104,7 +104,6 @@ def test_time_does_not_run_backwards_nor_past_the_end():
         gate.arrived(2.0, 0.5)
 
 
-@settings(deadline=None)
 @given(
     rtf=st.floats(0.05, 3.0),
     chunk=st.floats(0.08, 2.0),

@@ -68,7 +68,7 @@ def document_path(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz") / "d.yaml"
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(documents)
 def test_any_document(document_path, document):
     logging.disable(logging.CRITICAL)
@@ -94,7 +94,7 @@ words = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.lists(words, max_size=6))
 def test_any_command_line(arguments):
     try:

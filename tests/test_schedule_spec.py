@@ -1,7 +1,7 @@
 """Reading a schedule from flags and deploy files, and what every schedule must hold."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ouzel.errors import ConfigError
@@ -117,7 +117,6 @@ def specs(draw) -> ScheduleSpec:
 speeds = st.none() | st.builds(SpeedModel, st.floats(0.5, 300), st.floats(0, 300), st.floats(0, 100))
 
 
-@settings(deadline=None)
 @given(
     spec=specs(),
     speed=speeds,

@@ -96,7 +96,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, st.integers(3, 30), st.sampled_from([len, words, pairs]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_piece_fits_and_nothing_speakable_is_lost(text, budget, counter):
     pieces = split_budget(text, counter, budget)
     assert all(counter(piece) <= budget and speakable(piece) and piece == piece.strip() for piece in pieces)
@@ -106,7 +106,6 @@ def test_every_piece_fits_and_nothing_speakable_is_lost(text, budget, counter):
 
 
 @given(TEXTS, st.integers(3, 30))
-@settings(deadline=None)
 def test_pieces_are_few(text, budget):
     """A piece and its successor never fit together, so two of them use up more than the budget."""
     assert len(split_budget(text, len, budget)) <= 2 * len(text) / budget + 1

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ouzel.text import speakable, strip_markup
@@ -80,13 +80,11 @@ def test_paragraphs_and_spacing_stay():
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N"], include_characters=" .,;!?'\n"), max_size=200))
-@settings(deadline=None)
 def test_text_of_words_is_unchanged(text):
     assert strip_markup(text) == text
 
 
 @given(st.text(alphabet="a1 *_~`#>-+|[]()!<&;:/=\\\n😀\u200d\ufe0f\"'^.", max_size=120))
-@settings(deadline=None)
 def test_any_mixture_keeps_the_letters_outside_of_tags_and_targets(text):
     plain = strip_markup(text)
     assert set(plain) <= set(text) | set(" \n,&<>")

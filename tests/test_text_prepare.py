@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ouzel.errors import UsageError
@@ -110,7 +110,6 @@ def test_normalize_has_no_language_rules_and_says_so():
 
 
 @given(st.text(max_size=100))
-@settings(deadline=None)
 def test_normalize_is_idempotent_canonical_and_keeps_letters(text):
     once = normalize(text)
     assert normalize(once) == once == unicodedata.normalize("NFC", once)

@@ -181,13 +181,13 @@ TEXTS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), s
 
 
 @given(TEXTS, st.lists(st.integers(1, 9), min_size=1, max_size=6), st.sampled_from(["none", "sentence", "clause"]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_segments_do_not_depend_on_the_chunks(text, sizes, granularity):
     assert fed(text, sizes, granularity) == split(text, granularity)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 700), st.sampled_from(["sentence", "clause"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_segments_do_not_depend_on_the_chunks_beyond_the_soft_limit(seed, size, granularity):
     rare = random.Random(seed).choices(["a", " ", "Dr", ". ", ", ", "e\u0301", "你"], [50, 9, 9, 1, 0.1, 9, 9], k=4000)
     text = "".join(rare)
@@ -195,7 +195,7 @@ def test_segments_do_not_depend_on_the_chunks_beyond_the_soft_limit(seed, size, 
 
 
 @given(TEXTS, st.sampled_from(["none", "sentence", "clause"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_everything_speakable_is_kept_in_order(text, granularity):
     segments = split(text, granularity)
     assert [c for s in segments for c in s if c.isalnum()] == [c for c in text if c.isalnum()]
