@@ -34,7 +34,8 @@ def resample_16k(audio: np.ndarray) -> np.ndarray:
     """24 kHz to the 16 kHz of every judge but pitch: (n,) to (2n/3,) float32."""
     from scipy.signal import resample_poly
 
-    return resample_poly(np.asarray(audio, np.float64), 2, 3).astype(np.float32).clip(-1, 1)
+    resampled = resample_poly(np.asarray(audio, np.float64), 2, 3)
+    return np.asarray(resampled.clip(-1, 1), np.float32)
 
 
 class Listener:
@@ -51,7 +52,7 @@ class Listener:
         self._model: Any = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=threads, num_workers=1)
 
     def transcribe(self, audio: np.ndarray) -> str:
-        """One utterance (at most 29 s) on its own. A transcript that goes round in circles is made again without repeats."""
+        """One utterance on its own. A transcript that goes round in circles is made again without repeats."""
         heard = np.pad(resample_16k(audio), self.PAUSE)
         text = self._once(heard)
         packed = text.encode()
@@ -67,7 +68,7 @@ class Listener:
             temperature=0.0,  # no fall-back to sampling: the same audio is always heard alike
             condition_on_previous_text=False,
             without_timestamps=True,
-            max_new_tokens=16 + round(self.MAX_TOKENS_A_SECOND * len(heard) / _ASR_RATE),
+            max_new_tokens=16 + round(self.MAX_TOKENS_A_SECOND * min(30.0, len(heard) / _ASR_RATE)),  # of each 30 s
             compression_ratio_threshold=None,
             log_prob_threshold=None,
             no_speech_threshold=None,

@@ -34,7 +34,8 @@ def mel_filters() -> np.ndarray:
     bins = np.linspace(0, RATE / 2, _FFT // 2 + 1)
     rise = (bins - edges[:-2, None]) / np.diff(edges)[:-1, None]
     fall = (edges[2:, None] - bins) / np.diff(edges)[1:, None]
-    return np.maximum(0, np.minimum(rise, fall)) * (2 / (edges[2:] - edges[:-2]))[:, None]
+    triangles: np.ndarray = np.maximum(0, np.minimum(rise, fall)) * (2 / (edges[2:] - edges[:-2]))[:, None]
+    return triangles
 
 
 def mel_power(audio: np.ndarray) -> np.ndarray:
@@ -42,7 +43,7 @@ def mel_power(audio: np.ndarray) -> np.ndarray:
     padded = np.pad(audio, _FFT // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _FFT)[::_HOP]
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_FFT) / _FFT)
-    return (np.abs(np.fft.rfft(frames * window)) ** 2 @ mel_filters().T).astype(np.float32)
+    return np.asarray(np.abs(np.fft.rfft(frames * window)) ** 2 @ mel_filters().T, np.float32)
 
 
 def without_pauses(audio: np.ndarray) -> np.ndarray:
@@ -89,4 +90,5 @@ def encode(audio: np.ndarray) -> np.ndarray:
         _, (hidden, _) = lstm(torch.from_numpy(np.stack([mels[start : start + _PARTIAL] for start in starts])))
         looks = torch.relu(linear(hidden[-1]))
         mean = (looks / looks.norm(dim=1, keepdim=True)).mean(dim=0)
-        return (mean / mean.norm()).numpy().astype(np.float32)
+        vector: np.ndarray = (mean / mean.norm()).numpy()
+    return vector
