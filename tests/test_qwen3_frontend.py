@@ -11,8 +11,8 @@ from ouzel.errors import BundleError, CheckpointError, UsageError
 from ouzel.models.base import Family, Frontend
 from ouzel.models.qwen3_tts import FAMILY
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
-from ouzel.models.qwen3_tts.family import _check_belongs
 from ouzel.models.qwen3_tts.tables import CODEC, TEXT
+from ouzel.models.qwen3_tts.text_side import check_belongs
 from ouzel.models.qwen3_tts.tokenizer import read_tokenizer
 from ouzel.request import SpeechRequest
 
@@ -144,7 +144,7 @@ def test_text_rows_are_projected_once(nano_checkpoint, tmp_path, weights, dtype,
     text = bundle.array(TEXT)
     assert text.dtype == dtype
     assert np.abs(text.astype(np.float32) - expected.numpy()).max() < limit
-    assert np.array_equal(bundle.array(CODEC), checkpoint.codec_embedding())
+    assert np.array_equal(bundle.array(CODEC), checkpoint.codec_embedding().astype(dtype))
 
 
 def test_tables_of_another_model_are_refused(nano_checkpoint, tmp_path):
@@ -156,7 +156,7 @@ def test_tables_of_another_model_are_refused(nano_checkpoint, tmp_path):
 
 def test_a_tokenizer_of_another_model_is_refused(nano_checkpoint, tiny_checkpoint):
     with pytest.raises(CheckpointError, match="do not belong together"):
-        _check_belongs(read_tokenizer(nano_checkpoint("base")), Checkpoint(tiny_checkpoint("base")).config)
+        check_belongs(read_tokenizer(nano_checkpoint("base")), Checkpoint(tiny_checkpoint("base")).config)
 
 
 def test_recognised_by_its_config():

@@ -222,11 +222,16 @@ class ToyFrontend:
     def __init__(self) -> None:
         self.requests: list[SpeechRequest] = []
 
-    def count_tokens(self, text: str) -> int:
+    segment_tokens = 160
+
+    def count_tokens(self, text: str, request: SpeechRequest | None = None) -> int:
         return len(text.split())
 
-    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
-        return min(configured, requested or max(40, 12 * text_tokens))
+    def frame_budget(self, request: SpeechRequest, text: str, configured: int) -> int:
+        return min(configured, request.max_new_tokens or max(40, 12 * self.count_tokens(text)))
+
+    def review(self, text: str) -> tuple[str, ...]:
+        return ()
 
     def resolve(self, request: SpeechRequest) -> SpeechRequest:
         if request.voice not in (None, "toy"):

@@ -14,6 +14,7 @@ class SpeechRequest:
 
     speaker_embedding: float32 (hidden,), Base x-vector mode. ref_codes: int64 (R, groups) with ref_text, Base ICL mode.
     non_streaming_mode is about the prompt layout (contract 4.5), not about audio streaming.
+    speed: 0.25 to 4, 2 is twice as fast; honoured by models that plan their pace, refused by the others unless it is 1.
     """
 
     text: str
@@ -32,13 +33,18 @@ class SpeechRequest:
     top_p: float | None = None
     max_new_tokens: int | None = None
     initial_codec_chunk_frames: int | None = None
+    speed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceInfo:
-    """A voice that a bundle offers; `language` names its dialect or main language where the checkpoint says so."""
+    """A voice that a bundle offers; `language` names its dialect or main language where the checkpoint says so.
+
+    description: who one hears, in a few words. origin: whose voice it is or what it was made from.
+    """
 
     name: str
     language: str | None = None
     description: str = ""
     licence: str = ""
+    origin: str = ""

@@ -17,20 +17,21 @@ from ouzel.request import SpeechRequest
 from ouzel.text import prepare, split_budget
 
 OPTIONS = tuple(f.name for f in fields(SpeechRequest) if f.name != "text")
-_NUMBERS = ("temperature", "top_p")
+_NUMBERS = ("temperature", "top_p", "speed")
 _WHOLES = ("top_k", "max_new_tokens", "initial_codec_chunk_frames", "seed")
 MAX_NEW_TOKENS = 4096  # contract 5.4
-# Longest piece spoken in one go, about 35 s: over minutes the voice drifts and hurries (P39, P40).
-SEGMENT_TOKENS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """strip: take out markdown and emoji. normalise: write out what a voice would misread. segment_tokens: longest piece."""
+    """strip: take out markdown and emoji. normalise: write out what a voice would misread.
+
+    segment_tokens: longest piece spoken in one go; None = the model's own limit.
+    """
 
     strip: bool = True
     normalise: bool = True
-    segment_tokens: int = SEGMENT_TOKENS
+    segment_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,23 @@ def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampli
     key = next((s for s in (request.seed, seed) if s is not None), None)
     if key is None:
         key = secrets.randbits(63)
-    pieces = split_budget(prepared.text, frontend.count_tokens, text.segment_tokens)
+    notes = frontend.review(prepared.text)
+    longest = frontend.segment_tokens if text.segment_tokens is None else text.segment_tokens
+
+    def count(piece: str) -> int:
+        return frontend.count_tokens(piece, resolved)
+
+    # A piece may be all of what the model leaves out.
+    pieces = [piece for piece in split_budget(prepared.text, count, longest) if count(piece)]
     segments = tuple(_segment(resolved, frontend, defaults, key, i, piece) for i, piece in enumerate(pieces))
     limit = request.max_new_tokens
     # One segment counts its own ids, the end included; several share the frames that are left of the limit.
     shared = max(1, limit - 1) if limit is not None and len(segments) > 1 else None
-    return Plan(resolved, segments, key, shared, prepared.warnings)
+    return Plan(resolved, segments, key, shared, (*prepared.warnings, *notes))
 
 
 def _segment(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int, index: int, piece: str) -> Segment:
-    limit = frontend.frame_budget(frontend.count_tokens(piece), defaults.max_tokens, request.max_new_tokens)
+    limit = frontend.frame_budget(request, piece, defaults.max_tokens)
     sampling = replace(
         defaults,
         temperature=_first(request.temperature, defaults.temperature),
@@ -103,6 +111,7 @@ def _first(asked: Any, default: Any) -> Any:
 def _check(request: SpeechRequest) -> None:
     _number("temperature", request.temperature, 0.0, 100.0)
     _number("top_p", request.top_p, 0.0, 1.0, above=True)
+    _number("speed", request.speed, 0.25, 4.0)
     _whole("top_k", request.top_k, 0, None)
     _whole("max_new_tokens", request.max_new_tokens, 1, MAX_NEW_TOKENS)
     _whole("initial_codec_chunk_frames", request.initial_codec_chunk_frames, 0, None)

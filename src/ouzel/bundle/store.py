@@ -93,6 +93,6 @@ def _default() -> Path:
     if not stored and embedded:
         return embedded
     if stored:
-        names = ", ".join(m.name for m in stored)
+        names = ", ".join([*(m.name for m in stored), *([embedded.name] if embedded else [])])
         raise BundleError(f"Which model? Give -m NAME or set OUZEL_MODEL. Valid choices: {names}.")
     raise BundleError(f"No model is installed in {models_folder()}; {_GET_ONE}.")

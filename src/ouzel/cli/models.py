@@ -15,8 +15,9 @@ from ouzel.errors import BundleError
 
 HELP = "list the models that are there"
 DESCRIPTION = """\
-List the bundles in the models folder: name, family, task, size, what can run them, path. The
-folder is $OUZEL_HOME/models, or `ouzel/models` in the platform's place for a user's data."""
+List the bundles in the models folder, and first the one that comes with ouzel: name, family, task,
+size, what can run them, path. The folder is $OUZEL_HOME/models, or `ouzel/models` in the platform's
+place for a user's data."""
 
 
 def add(commands: Any) -> None:
@@ -70,5 +71,5 @@ def _facts(model: StoredModel, problem: str) -> dict[str, Any]:
         facts["problem"] = problem
     if model.manifest is not None:
         facts |= {"family": model.manifest.family, "task": model.manifest.task, "bytes": model.manifest.size}
-        facts |= {"runtimes": _runs_on(model), "source": dict(model.manifest.source)}
+        facts |= {"runtimes": _runs_on(model), "source": dict(model.manifest.source), "notes": model.manifest.notes}
     return facts

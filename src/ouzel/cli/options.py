@@ -104,7 +104,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="MODEL",
         help="bundle folder, or a name that `ouzel models` lists "
-        "(default: $OUZEL_MODEL, else the model named 'default', else the only one)",
+        "(default: $OUZEL_MODEL, else the model named 'default', else the only one, else the voice that comes with ouzel)",
     )
 
 

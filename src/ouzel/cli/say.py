@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
     voice = parser.add_argument_group("voice")
     voice.add_argument("-v", "--voice", metavar="VOICE", help="a name that `ouzel voices` lists (default: the first)")
     voice.add_argument("--language", metavar="LANGUAGE", help="for example English, or Auto (default: Auto)")
+    voice.add_argument("--speed", type=float, metavar="X", help="2 is twice as fast (default: 1); not every model can")
     voice.add_argument("--instruct", metavar="TEXT", help="how to speak, or what the voice is like, in words")
     voice.add_argument("--task-type", metavar="TASK", help="CustomVoice, VoiceDesign or Base; must be the model's own")
     voice.add_argument("--speaker-embedding", metavar="FILE", help="Base models: the voice as a .npy vector")

@@ -84,6 +84,7 @@ def _request(args: argparse.Namespace, text: str) -> SpeechRequest:
         voice=args.voice,
         language=args.language,
         instructions=args.instruct,
+        speed=args.speed,
         task_type=args.task_type,
         speaker_embedding=_array("--speaker-embedding", args.speaker_embedding),
         ref_codes=_array("--ref-codes", args.ref_codes),

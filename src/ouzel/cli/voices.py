@@ -13,8 +13,9 @@ from ouzel.cli.table import table
 
 HELP = "list the voices and languages of a model"
 DESCRIPTION = """\
-List the voices that a model offers, with their main language, and on stderr the languages it
-speaks. A VoiceDesign model has no list: say what the voice is like with `ouzel say --instruct`."""
+List the voices that a model offers, with their main language, description, licence and origin where
+the model states them, and on stderr the languages it speaks. A VoiceDesign model has no list: say
+what the voice is like with `ouzel say --instruct`."""
 
 
 def add(commands: Any) -> None:
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(facts, indent=2))
         return 0
     if frontend.voices:
-        print(table([(v.name, v.language or "", v.description, v.licence) for v in frontend.voices]))
+        print(table([(v.name, v.language or "", v.description, v.licence, v.origin) for v in frontend.voices]))
     else:
         print(f"{bundle.manifest.name} is a {frontend.task} model: it has no named voices.", file=sys.stderr)
     print(f"languages: {', '.join(frontend.languages)}", file=sys.stderr)

@@ -54,11 +54,24 @@ class Frontend(Protocol):
     def stop_token_id(self) -> int:
         """The codebook-0 id that ends speech; joins `TalkerSampling.stop_token_ids`."""
 
-    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
-        """`TalkerSampling.max_tokens` of a segment: a net under runaways, at most `configured`; `requested` is honoured."""
+    @property
+    def segment_tokens(self) -> int:
+        """`count_tokens` of the longest text that is comfortably spoken in one go."""
 
-    def count_tokens(self, text: str) -> int:
-        """Token ids of the spoken text alone, without the chat template."""
+    def frame_budget(self, request: SpeechRequest, text: str, configured: int) -> int:
+        """`TalkerSampling.max_tokens` of segment `text` of a resolved request.
+
+        A net under runaways, at most `configured`; the request's max_new_tokens is honoured.
+        """
+
+    def count_tokens(self, text: str, request: SpeechRequest | None = None) -> int:
+        """Token ids of the spoken text alone, without the chat template; may be an estimate, but 0 means none at all.
+
+        request: a resolved one, for models that make more or fewer of them by voice or speed.
+        """
+
+    def review(self, text: str) -> tuple[str, ...]:
+        """Sentences on what of the text will not be spoken, mostly none. Raises UsageError when nothing will."""
 
     def resolve(self, request: SpeechRequest) -> SpeechRequest:
         """The request with defaults filled in. Raises UsageError for a voice, language or task that this bundle lacks."""

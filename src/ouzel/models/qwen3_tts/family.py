@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import BundleError, CheckpointError, OuzelError
+from ...errors import BundleError, CheckpointError
 from .config import CODEC_TYPE, MODEL_TYPE, CodecConfig, ModelConfig
 from .frontend import Qwen3TtsFrontend
 from .strict import load_json
 from .tables import read_tables, write_tables
-from .tokenizer import TextTokenizer, load_tokenizer, read_tokenizer
+from .text_side import load_text_side, read_text_side, write_text_side
+from .voices import VOICES, voices_of
 
 if TYPE_CHECKING:
     from ouzel.bundle import Bundle, BundleWriter
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from .checkpoint import Checkpoint
 
-CONFIG, CODEC_CONFIG, TOKENIZER = "config.json", "codec.json", "tokenizer.json"
+CONFIG, CODEC_CONFIG = "config.json", "codec.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,16 @@ class Qwen3TtsFamily:
         return Checkpoint(path)
 
     def write_frontend(self, checkpoint: Checkpoint, writer: BundleWriter, weights: str, progress: Progress) -> None:
-        """config.json, codec.json, tokenizer.json and the tables; text rows are float32 for fp32 weights, else float16."""
+        """Configs, text side, voices.json if there is one, and the tables, float32 for fp32 weights, else float16."""
         progress("tokenizer", 0.0)
-        writer.describe(tokenizer="hf_bpe", task=checkpoint.config.task)
+        writer.describe(task=checkpoint.config.task)
         writer.json(CONFIG, load_json(checkpoint.folder / "config.json"))
         writer.json(CODEC_CONFIG, load_json(checkpoint.folder / "speech_tokenizer" / "config.json"))
-        tokenizer = read_tokenizer(checkpoint.folder)
-        _check_belongs(tokenizer, checkpoint.config)
-        tokenizer.save(writer.path(TOKENIZER))
+        write_text_side(read_text_side(checkpoint.folder, checkpoint.config), writer)
+        if os.path.lexists(checkpoint.folder / VOICES):
+            about = load_json(checkpoint.folder / VOICES)
+            voices_of(checkpoint.config.talker, about, f"{checkpoint.folder / VOICES}", CheckpointError)
+            writer.json(VOICES, about)
         dtype = np.float32 if weights == "fp32" else np.float16
         write_tables(checkpoint, writer, dtype, lambda done: progress("embedding tables", 0.1 + 0.9 * done))
 
@@ -78,13 +82,7 @@ class Qwen3TtsFamily:
     def frontend(self, bundle: Bundle, *, max_instructions: int | None = None) -> Qwen3TtsFrontend:
         config = ModelConfig.parse(bundle.json(CONFIG), f"{bundle.root / CONFIG}")
         codec = CodecConfig.parse(bundle.json(CODEC_CONFIG), f"{bundle.root / CODEC_CONFIG}")
-        tables, tokenizer = read_tables(bundle, config), load_tokenizer(bundle.path(TOKENIZER))
-        _check_belongs(tokenizer, config, BundleError)
-        return Qwen3TtsFrontend(config, codec, tables, tokenizer, max_instructions=max_instructions)
-
-
-def _check_belongs(tokenizer: TextTokenizer, config: ModelConfig, kind: type[OuzelError] = CheckpointError) -> None:
-    for token, stated in (("<|im_start|>", config.im_start_token_id), ("<|im_end|>", config.im_end_token_id)):
-        found = tokenizer.token_id(token)
-        if found != stated:
-            raise kind(f"The tokenizer gives {token} the id {found}, config.json says {stated}; they do not belong together.")
+        tables, tokenizer = read_tables(bundle, config), load_text_side(bundle, config)
+        about = bundle.json(VOICES) if VOICES in bundle.manifest.files else {}
+        voices = voices_of(config.talker, about, f"{bundle.root / VOICES}", BundleError)
+        return Qwen3TtsFrontend(config, codec, tables, tokenizer, voices=voices, max_instructions=max_instructions)

@@ -8,27 +8,32 @@ from dataclasses import replace
 from ...adapters import PromptRows
 from ...errors import UsageError, choose
 from ...request import SpeechRequest, VoiceInfo
-from .budget import frame_budget
+from .budget import aligned_budget, frame_budget
 from .config import TASKS, CodecConfig, ModelConfig
 from .prompt import AUTO, PromptBuilder, Reference, Speech
 from .tables import Tables
-from .tokenizer import TextTokenizer
+from .text_side import Tokenizer
 
 MAX_INSTRUCTIONS = 500  # characters, the server's tts_max_instructions_length
 MAX_NEW_TOKENS = 4096
+SPEEDS = (0.25, 4.0)  # contract 8.2
 DEFAULT_VOICE = "default"  # the server's name for "no voice given"
+# Longest piece in one go: 160 tokens are about 35 s, and over minutes a voice drifts and hurries (P39, P40). A voice with an id
+# a frame has learnt single sentences: 19 in 20 of them take less than 100 frames, 8 s.
+SEGMENT_TOKENS, SEGMENT_FRAMES = 160, 100
 
 
 class Qwen3TtsFrontend:
-    """Implements `ouzel.models.base.Frontend`. official_dialects: see `PromptBuilder`."""
+    """Implements `ouzel.models.base.Frontend`. official_dialects: see `PromptBuilder`. voices: None = their names only."""
 
     def __init__(
         self,
         config: ModelConfig,
         codec: CodecConfig,
         tables: Tables,
-        tokenizer: TextTokenizer,
+        tokenizer: Tokenizer,
         *,
+        voices: Sequence[VoiceInfo] | None = None,
         official_dialects: bool = False,
         max_instructions: int | None = None,
     ) -> None:
@@ -37,9 +42,8 @@ class Qwen3TtsFrontend:
         self._talker = config.talker
         self._max_instructions = MAX_INSTRUCTIONS if max_instructions is None else max_instructions
         self._builder = PromptBuilder(config, tables, tokenizer, official_dialects=official_dialects)
-        self._voices = tuple(
-            VoiceInfo(name, language=str(self._talker.spk_is_dialect.get(name) or "") or None) for name in self._talker.spk_id
-        )
+        self._tokenizer = tokenizer
+        self._voices = tuple(VoiceInfo(name) for name in self._talker.spk_id) if voices is None else tuple(voices)
 
     @property
     def task(self) -> str:
@@ -72,11 +76,19 @@ class Qwen3TtsFrontend:
         """The codec end id, for `TalkerSampling.stop_token_ids`."""
         return self._talker.codec_eos_token_id
 
-    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
-        return frame_budget(text_tokens, configured, requested)
+    @property
+    def segment_tokens(self) -> int:
+        return SEGMENT_FRAMES if self._tokenizer.aligned else SEGMENT_TOKENS
 
-    def count_tokens(self, text: str) -> int:
-        return self._builder.count_tokens(text)
+    def frame_budget(self, request: SpeechRequest, text: str, configured: int) -> int:
+        spoken, budget = self._speaking(request), aligned_budget if self._tokenizer.aligned else frame_budget
+        return budget(len(spoken.encode(text)), configured, request.max_new_tokens)
+
+    def count_tokens(self, text: str, request: SpeechRequest | None = None) -> int:
+        return (self._tokenizer if request is None else self._speaking(request)).estimate(text)
+
+    def review(self, text: str) -> tuple[str, ...]:
+        return self._tokenizer.review(text)
 
     def resolve(self, request: SpeechRequest) -> SpeechRequest:
         """The request with task, voice, language and prompt layout filled in and names lower-cased; idempotent."""
@@ -91,13 +103,15 @@ class Qwen3TtsFrontend:
             voice=self._voice(request),
             language=self._language(request.language),
             instructions=instructions,
-            # the layout that the checkpoint was trained for (contract 4.5)
-            non_streaming_mode=self.task != "Base" if request.non_streaming_mode is None else request.non_streaming_mode,
+            non_streaming_mode=self._layout(request.non_streaming_mode),
         )
+        self._check_speed(request.speed)
         if self.task == "Base":
             _check_base(resolved)
         elif self.task == "VoiceDesign" and instructions is None:
             raise UsageError("This VoiceDesign model needs instructions that describe the voice.")
+        elif self._tokenizer.aligned and instructions is not None:
+            raise UsageError("This model's voices follow no instructions; leave them out.")
         elif self.task == "CustomVoice" and instructions is not None and self.config.tts_model_size == "0b6":
             raise UsageError("This 0.6B model was not trained to follow instructions; leave them out or use the 1.7B model.")
         return resolved
@@ -115,8 +129,28 @@ class Qwen3TtsFrontend:
             reference=reference,
             instructions=request.instructions,
             non_streaming=bool(request.non_streaming_mode),
+            speed=_speed(request),
         )
         return self._builder.build(speech)
+
+    def _speaking(self, request: SpeechRequest) -> Tokenizer:
+        return self._tokenizer.speaking(request.voice, _speed(request))
+
+    def _layout(self, non_streaming: bool | None) -> bool:
+        """The layout that the checkpoint was trained for (contract 4.5), unless asked otherwise."""
+        if self._tokenizer.aligned:
+            if non_streaming:
+                raise UsageError("This model's voices take their text along with the speech; leave non_streaming_mode out.")
+            return False
+        return self.task != "Base" if non_streaming is None else non_streaming
+
+    def _check_speed(self, speed: float | None) -> None:
+        if speed is None:
+            return
+        if not SPEEDS[0] <= speed <= SPEEDS[1]:
+            raise UsageError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[1]:g}, but is {speed:g}.")
+        if speed != 1 and not self._tokenizer.aligned:
+            raise UsageError(f"This model sets its own pace and cannot speak at speed {speed:g}; leave the speed out.")
 
     def _check_task(self, request: SpeechRequest) -> None:
         clone = {
@@ -151,6 +185,10 @@ class Qwen3TtsFrontend:
 
     def _language(self, language: str | None) -> str:
         return _match("language", (language or AUTO).strip() or AUTO, {name.lower(): name for name in self.languages})
+
+
+def _speed(request: SpeechRequest) -> float:
+    return 1.0 if request.speed is None else request.speed
 
 
 def _match(kind: str, value: str, names: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from ...adapters import PromptRows
 from ...errors import UsageError, choose
 from .config import ModelConfig
 from .tables import Rows, Tables
-from .tokenizer import TextTokenizer
+from .text_side import Tokenizer
 
 AUTO = "auto"
 
@@ -32,6 +32,7 @@ class Speech:
     """What to say and how. At most one of voice (a name in spk_id) and speaker (float32 (H,)) is set.
 
     language: "auto" or a key of codec_language_id. non_streaming: the whole text in the prefill, not one id a frame.
+    speed: 2 is twice as fast; only an aligned text side can tell it.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Speech:
     reference: Reference | None = None
     instructions: str | None = None
     non_streaming: bool = True
+    speed: float = 1.0
 
 
 class PromptBuilder:
@@ -50,18 +52,18 @@ class PromptBuilder:
     the server, and so the default, lets an explicit language win (contract 4.3).
     """
 
-    def __init__(self, config: ModelConfig, tables: Tables, tokenizer: TextTokenizer, *, official_dialects: bool = False) -> None:
+    def __init__(self, config: ModelConfig, tables: Tables, tokenizer: Tokenizer, *, official_dialects: bool = False) -> None:
         self._config = config
         self._talker = config.talker
         self._tables = tables
         self._tokenizer = tokenizer
         self._official_dialects = official_dialects
         start, end = config.im_start_token_id, config.im_end_token_id
-        self._close = [end, *tokenizer.encode("\n"), start, *tokenizer.encode("assistant\n")]
+        self._close = [end, *tokenizer.newline, start, *tokenizer.turn("assistant", "")]
 
     def build(self, speech: Speech) -> PromptRows:
         """The rows of contract 4.4. UsageError for an unknown voice or language, a wrong vector or wrong codes."""
-        filled = self._assistant(speech.text)
+        filled = self._assistant(speech)
         text = filled[3:-5]
         if not text:
             raise UsageError("The text has nothing to speak in it; give at least one character.")
@@ -76,10 +78,6 @@ class PromptBuilder:
             body, trailing = self._plain(speech, text, pad)
         return PromptRows(np.concatenate([*head, body]), trailing, pad, len(text))
 
-    def count_tokens(self, text: str) -> int:
-        """Ids of the spoken text without the template around it."""
-        return len(self._tokenizer.encode(text))
-
     def language_id(self, language: str, voice: str | None) -> int | None:
         """The codec id of a language, or of the voice's dialect where that applies; None = the model decides."""
         if language != AUTO and language not in self._talker.codec_language_id:
@@ -91,20 +89,20 @@ class PromptBuilder:
 
     # ---- contract 4.2
 
-    def _assistant(self, text: str) -> list[int]:
-        # "assistant\n" and the text are cut into words together, as in the filled-in template
-        return [self._config.im_start_token_id, *self._tokenizer.encode(f"assistant\n{text}"), *self._close]
+    def _assistant(self, speech: Speech) -> list[int]:
+        spoken = self._tokenizer.speaking(speech.voice, speech.speed)
+        return [self._config.im_start_token_id, *spoken.turn("assistant", speech.text), *self._close]
 
     def _reference(self, text: str) -> list[int]:
         start, end = self._config.im_start_token_id, self._config.im_end_token_id
-        filled = [start, *self._tokenizer.encode(f"assistant\n{text}"), end, *self._tokenizer.encode("\n")]
+        filled = [start, *self._tokenizer.turn("assistant", text), end, *self._tokenizer.newline]
         return filled[3:-2]
 
     def _instruction(self, instructions: str | None) -> Rows:
         if not instructions:
             return self._text([])
         start, end = self._config.im_start_token_id, self._config.im_end_token_id
-        return self._text([start, *self._tokenizer.encode(f"user\n{instructions}"), end, *self._tokenizer.encode("\n")])
+        return self._text([start, *self._tokenizer.turn("user", instructions), end, *self._tokenizer.newline])
 
     def _text(self, ids: list[int]) -> Rows:
         return self._tables.text_rows(ids)

@@ -18,11 +18,13 @@ from ...errors import OuzelError, UsageError, choose
 from ...unfinished import Unfinished
 from .config import CodecConfig, ModelConfig
 from .random_config import SAMPLE_RATE, SIZES, TYPES, codec_config, model_config
+from .random_phones import speak_phones, write_phones
 from .random_tokenizer import write_tokenizer
 from .random_values import RandomValues
 from .shard import write_shard
 from .tensors import decoder_shapes, model_shapes
 
+FRONTENDS = ("hf_bpe", "phone_track")
 DTYPES = {"bf16": "BF16", "f32": "F32"}
 GENERATION = {
     "do_sample": True,
@@ -49,30 +51,43 @@ EXTRACTOR = {
 
 
 def write_random_checkpoint(
-    out: str | Path, *, size: str = "tiny", kind: str = "custom_voice", seed: int = 0, dtype: str = "bf16"
+    out: str | Path,
+    *,
+    size: str = "tiny",
+    kind: str = "custom_voice",
+    seed: int = 0,
+    dtype: str = "bf16",
+    frontend: str = "hf_bpe",
 ) -> int:
     """Write the checkpoint folder `out` (must not exist) and return its weight bytes.
 
     size: nano, tiny, 0.6b, 1.7b. kind: custom_voice, base, voice_design. dtype: bf16 or f32 for talker and predictor;
-    the codec is f32, as published. Equal arguments give equal bytes on every machine.
+    the codec is f32, as published. frontend: hf_bpe, or phone_track (custom_voice only): English phones, speakers fern and moss.
+    Equal arguments give equal bytes on every machine.
     """
-    for name, value, valid in (("size", size, SIZES), ("type", kind, TYPES), ("dtype", dtype, tuple(DTYPES))):
+    choices = {"size": (size, SIZES), "type": (kind, TYPES), "dtype": (dtype, DTYPES), "frontend": (frontend, FRONTENDS)}
+    for name, (value, valid) in choices.items():
         if value not in valid:
             raise choose(name, value, valid)
+    if frontend == "phone_track" and kind != "custom_voice":
+        raise UsageError(f"A phone_track checkpoint has speakers of its own, so its type is custom_voice, not {kind}.")
     folder = Path(out)
     if folder.exists():
         raise UsageError(f"{folder} exists already; remove it or choose another folder.")
     with Unfinished(folder.with_name(folder.name + ".partial")) as partial:
         shutil.rmtree(partial.path, ignore_errors=True)  # of a run that was killed
         (partial.path / "speech_tokenizer").mkdir(parents=True)
-        written = _write(partial.path, size, kind, seed, dtype)
+        written = _write(partial.path, size, kind, seed, dtype, frontend)
         partial.become(folder)
     return written
 
 
-def _write(folder: Path, size: str, kind: str, seed: int, dtype: str) -> int:
-    text_ids, text_vocab = write_tokenizer(folder, published=size != "nano")
+def _write(folder: Path, size: str, kind: str, seed: int, dtype: str, frontend: str) -> int:
+    phones = frontend == "phone_track"
+    text_ids, text_vocab = write_phones(folder, seed) if phones else write_tokenizer(folder, published=size != "nano")
     model_json, codec_json = model_config(size, kind, text_ids, text_vocab), codec_config(size)
+    if phones:
+        model_json = speak_phones(model_json)
     speech = folder / "speech_tokenizer"
     _dump(folder / "config.json", model_json)
     _dump(folder / "generation_config.json", GENERATION)
@@ -98,10 +113,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--type", choices=TYPES, default="custom_voice")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=tuple(DTYPES), default="bf16")
+    parser.add_argument("--frontend", choices=FRONTENDS, default="hf_bpe")
     options = parser.parse_args(arguments)
     try:
         written = write_random_checkpoint(
-            options.out, size=options.size, kind=options.type, seed=options.seed, dtype=options.dtype
+            options.out,
+            size=options.size,
+            kind=options.type,
+            seed=options.seed,
+            dtype=options.dtype,
+            frontend=options.frontend,
         )
     except OuzelError as e:
         print(f"error: {e}", file=sys.stderr)

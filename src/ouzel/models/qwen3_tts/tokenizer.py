@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import BundleError, CheckpointError
 from .strict import load_json
@@ -33,7 +33,13 @@ OFFICIAL_SPLIT = (
 
 
 class TextTokenizer:
-    """Text to ids; wraps a `tokenizers.Tokenizer` that treats control tokens in the text as plain characters."""
+    """Text to ids; wraps a `tokenizers.Tokenizer` that treats control tokens in the text as plain characters.
+
+    Implements `text_side.Tokenizer`; voice and speed change nothing about how a text is spelled.
+    """
+
+    kind = "hf_bpe"
+    aligned = False
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokenizer.encode_special_tokens = True
@@ -43,6 +49,24 @@ class TextTokenizer:
         """Ids of `text`, never a control token's."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
+
+    def estimate(self, text: str) -> int:
+        """How many ids `encode` gives."""
+        return len(self.encode(text))
+
+    def turn(self, role: str, text: str) -> list[int]:
+        """Ids of a role, a line break and a text, cut into words together, as in the filled-in template."""
+        return self.encode(f"{role}\n{text}")
+
+    @property
+    def newline(self) -> list[int]:
+        return self.encode("\n")
+
+    def speaking(self, voice: str | None, speed: float) -> Self:
+        return self
+
+    def review(self, text: str) -> tuple[str, ...]:
+        return ()
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`, control tokens included."""
