@@ -170,7 +170,7 @@ def respelt(word: str, known: Known) -> Phones | None:
     """A British spelling of a word known in the American one: colour, organise, centre."""
     for british, american in _BRITISH:
         at = word.rfind(british)
-        if at > 0 and (found := known(word[:at] + american + word[at + len(british) :])):
+        if at >= 0 and (found := known(word[:at] + american + word[at + len(british) :])):
             return found
     return None
 
