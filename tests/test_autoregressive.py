@@ -105,6 +105,13 @@ def test_the_id_at_the_limit_is_no_frame_either(limit: int) -> None:
     assert (len(frames), finish) == (limit - 1, "length")
 
 
+@pytest.mark.parametrize(("limit", "made"), [(4096, 8 + 10), (12, 11)])
+def test_a_planned_length_is_overrun_by_ten_frames_at_most(limit: int, made: int) -> None:
+    talker, _ = toy()
+    frames, finish = play(talker, replace(prompt(3), frames=8), replace(SAMPLING, max_tokens=limit))
+    assert (len(frames), finish) == (made, "length")
+
+
 def test_an_end_id_at_the_limit_is_a_stop() -> None:
     talker, _ = toy(ends_at=8)
     assert play(talker, prompt(3), replace(SAMPLING, max_tokens=6))[1] == "stop"

@@ -92,7 +92,8 @@ def test_odd_texts_are_spoken(frontend, text):
         rows = segment.rows()
         assert 0 < rows.text_tokens < 250
         assert np.isfinite(rows.trailing).all()
-        assert segment.sampling.max_tokens == rows.text_tokens + 11
+        assert rows.frames == rows.text_tokens
+        assert rows.frames + 11 <= segment.sampling.max_tokens
 
 
 def test_a_long_word_is_longer_than_a_short_one(frontend):

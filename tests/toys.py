@@ -227,8 +227,8 @@ class ToyFrontend:
     def count_tokens(self, text: str, request: SpeechRequest | None = None) -> int:
         return len(text.split())
 
-    def frame_budget(self, request: SpeechRequest, text: str, configured: int) -> int:
-        return min(configured, request.max_new_tokens or max(40, 12 * self.count_tokens(text)))
+    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
+        return min(configured, requested or max(40, 12 * text_tokens))
 
     def review(self, text: str) -> tuple[str, ...]:
         return ()

@@ -24,12 +24,14 @@ class PromptRows:
     trailing: float32 (T, hidden), text rows added one a frame after the prefill; T may be 0.
     pad: float32 (hidden,), the text row once `trailing` is used up.
     text_tokens: ids of the spoken text (without template), the base of the frame budget and of usage figures.
+    frames: how many the text takes, for models whose text side plans that; a talker that goes on much longer has missed its end.
     """
 
     prefill: Rows
     trailing: Rows
     pad: NDArray[np.float32]
     text_tokens: int
+    frames: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

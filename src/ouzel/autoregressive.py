@@ -19,6 +19,7 @@ from ouzel.errors import SynthesisError, UsageError
 from ouzel.sampling import Codebook0, check, uniforms
 
 _FEWEST_IDS = 2  # ids a prompt must leave room for: one frame and its successor
+_OVERRUN = 11  # ids after a planned length: 0.8 s, in which the talker may still end by itself, and the end id
 _DRAWN = 32  # frames whose random numbers are drawn at once
 _ROOM = 400  # rows reserved beyond the prompt at the start (32 s of audio); longer utterances grow
 
@@ -91,6 +92,8 @@ class ArTalker:
                 "shorten the text, the instructions or the reference audio."
             )
         limit = min(sampling.max_tokens, room)
+        if rows.frames is not None:
+            limit = min(limit, rows.frames + _OVERRUN)
         kv = self._core.start(length + min(limit, _ROOM))
         draws = uniforms(sampling.seed, 0, self._groups, _DRAWN)
         hidden, code0 = self._forward(kv, rows.prefill, chooser, draws[0])

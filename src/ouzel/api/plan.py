@@ -77,16 +77,18 @@ def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampli
         return frontend.count_tokens(piece, resolved)
 
     # A piece may be all of what the model leaves out.
-    pieces = [piece for piece in split_budget(prepared.text, count, longest) if count(piece)]
-    segments = tuple(_segment(resolved, frontend, defaults, key, i, piece) for i, piece in enumerate(pieces))
+    pieces = [(piece, tokens) for piece in split_budget(prepared.text, count, longest) if (tokens := count(piece))]
+    segments = tuple(_segment(resolved, frontend, defaults, key, i, *piece) for i, piece in enumerate(pieces))
     limit = request.max_new_tokens
     # One segment counts its own ids, the end included; several share the frames that are left of the limit.
     shared = max(1, limit - 1) if limit is not None and len(segments) > 1 else None
     return Plan(resolved, segments, key, shared, (*prepared.warnings, *notes))
 
 
-def _segment(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int, index: int, piece: str) -> Segment:
-    limit = frontend.frame_budget(request, piece, defaults.max_tokens)
+def _segment(
+    request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int, index: int, piece: str, tokens: int
+) -> Segment:
+    limit = frontend.frame_budget(tokens, defaults.max_tokens, request.max_new_tokens)
     sampling = replace(
         defaults,
         temperature=_first(request.temperature, defaults.temperature),

@@ -65,7 +65,7 @@ class Talking:
                 active=registry.talking_with_frames(work),
                 max_num_seqs=registry.options.max_num_seqs,
                 speed=self._speed.model(),
-                expected_frames=round(FRAMES_PER_TOKEN * rows.text_tokens) or None,
+                expected_frames=(rows.frames or round(FRAMES_PER_TOKEN * rows.text_tokens)) or None,
             )
             frames = round(work.stuck.repeat_seconds / registry.frame_seconds)
             work.repeats = RepeatDetector(frames, work.stuck.max_period) if work.stuck.enabled else None

@@ -58,10 +58,10 @@ class Frontend(Protocol):
     def segment_tokens(self) -> int:
         """`count_tokens` of the longest text that is comfortably spoken in one go."""
 
-    def frame_budget(self, request: SpeechRequest, text: str, configured: int) -> int:
-        """`TalkerSampling.max_tokens` of segment `text` of a resolved request.
+    def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
+        """`TalkerSampling.max_tokens` of a segment: a net under runaways, at most `configured`; `requested` is honoured.
 
-        A net under runaways, at most `configured`; the request's max_new_tokens is honoured.
+        text_tokens: of `count_tokens`. Rows that know their frames limit the talker more closely.
         """
 
     def count_tokens(self, text: str, request: SpeechRequest | None = None) -> int:

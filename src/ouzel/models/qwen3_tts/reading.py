@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ...english import MARKS, spoken_form
 
-_KEPT = 64  # texts whose reading is remembered: the pieces of a text are measured, then spoken
+_KEPT = 512  # texts whose reading is remembered: the pieces of a text are measured, some more than once, then spoken
 
 
 @dataclass(frozen=True, slots=True)
