@@ -1,0 +1,218 @@
+"""`make voice-codec`, second half: train the codec decoder to turn the codes' vectors into the teacher's waveforms.
+
+Spectral losses at four resolutions; phase is free. Resumable: a checkpoint with the optimiser's state every minute.
+
+    python -m training.voice.decoder --work DIR --minutes 80 [--discriminator 0.1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .codec import Codec
+from .features import FRAME, mel_bank
+from .vocoder import CONFIG, Vocoder
+
+SHIFT = 480  # samples by which sound follows its code: a causal network hears 20 ms of what comes
+SIZES = (256, 512, 1024, 2048)
+CROP, BATCH = 10, 4
+LEFT = 1  # frames at a crop's start that are not judged: their past is missing
+
+
+def scales(codec: Codec, spread: np.ndarray) -> np.ndarray:
+    """(128,) factors that bring components of very different strength nearer to each other; spread: their deviations."""
+    return np.asarray(1 / np.sqrt(np.maximum(spread, 1e-3)), np.float32)
+
+
+class Spectra(nn.Module):
+    """How far two waveforms' spectra are apart: (log magnitude L1, spectral convergence, log mel L1)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.windows = nn.ParameterList(nn.Parameter(torch.hann_window(size), requires_grad=False) for size in SIZES)
+        self.bank = nn.Parameter(mel_bank(1024, 80), requires_grad=False)
+
+    def magnitudes(self, wave: Tensor) -> list[Tensor]:
+        out = []
+        for size, window in zip(SIZES, self.windows, strict=True):
+            spectrum = torch.stft(wave, size, size // 4, window=window, return_complex=True)
+            out.append((spectrum.real.square() + spectrum.imag.square()).clamp(min=1e-8).sqrt())
+        return out
+
+    def forward(self, made: Tensor, true: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        with torch.no_grad():
+            wanted = self.magnitudes(true)
+        log = convergence = mel = torch.zeros(())
+        for size, a, b in zip(SIZES, self.magnitudes(made), wanted, strict=True):
+            log = log + ((a + 1e-3).log() - (b + 1e-3).log()).abs().mean()
+            convergence = convergence + (a - b).norm() / b.norm().clamp(min=1e-2)
+            if size == 1024:
+                mel = ((self.bank @ a + 1e-4).log() - (self.bank @ b + 1e-4).log()).abs().mean()
+        return log / len(SIZES), convergence / len(SIZES), mel
+
+
+class Data:
+    """Utterances with waveforms: vectors (T, 128) and samples (1920 T,), the sound SHIFT late."""
+
+    def __init__(self, work: Path, codec: Codec) -> None:
+        self.items: list[tuple[Tensor, Tensor]] = []
+        self._seen: set[str] = set()
+        self._work, self._codec = work, codec
+        self.factors = np.ones(128, np.float32)
+
+    def load(self) -> None:
+        for path in sorted((self._work / "codes-audio").glob("*.npz")):
+            if path.name in self._seen or path.name.startswith("."):
+                continue
+            self._seen.add(path.name)
+            with np.load(path) as value, np.load(self._work / "audio" / path.name) as record:
+                vectors = self._codec.decode(value["codes"]) * self.factors
+                start = int(value["start"]) - SHIFT
+                audio = record["audio"].astype(np.float32) / 32767
+            audio = np.pad(audio, (max(0, -start), FRAME * len(vectors)))[max(start, 0) :][: len(vectors) * FRAME]
+            self.items.append((torch.from_numpy(vectors.astype(np.float32)), torch.from_numpy(audio.copy())))
+
+    def split(self) -> tuple[list[Any], list[Any]]:
+        train = [item for i, item in enumerate(self.items) if i % 25 != 7 and len(item[0]) > CROP]
+        return train, [item for i, item in enumerate(self.items) if i % 25 == 7][:16]
+
+
+class Discriminator(nn.Module):
+    """Judges magnitudes over time at three resolutions: realness of small patches."""
+
+    def __init__(self, width: int = 24) -> None:
+        super().__init__()
+        self.nets = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(1, width, (7, 3), (3, 1), (3, 1)), nn.LeakyReLU(0.2),
+                nn.Conv2d(width, width, (7, 3), (3, 2), (3, 1)), nn.LeakyReLU(0.2),
+                nn.Conv2d(width, width, (5, 3), (2, 2), (2, 1)), nn.LeakyReLU(0.2),
+                nn.Conv2d(width, 1, 3, 1, 1),
+            )
+            for _ in range(3)
+        )  # fmt: skip
+
+    def forward(self, magnitudes: list[Tensor]) -> list[Tensor]:
+        return [net((m[:, None] + 1e-3).log()) for net, m in zip(self.nets, magnitudes[1:], strict=True)]
+
+
+def evaluate(net: Vocoder, spectra: Spectra, test: list[Any]) -> list[float]:
+    """Mean losses over held-out utterances, of at most 40 frames each."""
+    found = []
+    with torch.no_grad():
+        for vectors, audio in test:
+            made = net(vectors[:40].T[None])
+            skip = LEFT * FRAME
+            found.append([float(x) for x in spectra(made[:, skip:], audio[None, skip : made.shape[1]])])
+    return [float(x) for x in np.mean(found, 0)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path("build/voice"))
+    parser.add_argument("--minutes", type=float, default=80.0, help="core-minutes in all, those of earlier runs included")
+    parser.add_argument("--rate", type=float, default=1.5e-3)
+    parser.add_argument("--units", type=int, default=2, help="blocks with residual units")
+    parser.add_argument("--discriminator", type=float, default=0.0, help="weight of the adversarial loss")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    codec = Codec.read(args.work / "codec.npz")
+    path = args.work / "decoder.pt"
+    state = torch.load(path, weights_only=False) if path.exists() else None
+    data = Data(args.work, codec)
+    if state:
+        data.factors = state["factors"]
+    else:
+        first = [np.load(p)["components"].astype(np.float32) for p in sorted((args.work / "codes-audio").glob("*.npz"))[:100]]
+        data.factors = scales(codec, np.concatenate(first).std(0))
+    data.load()
+    net, spectra, judge = Vocoder(CONFIG, args.units), Spectra(), Discriminator()
+    optimiser = torch.optim.AdamW(net.parameters(), args.rate, betas=(0.8, 0.99), weight_decay=0.01)
+    critic = torch.optim.AdamW(judge.parameters(), 4e-4, betas=(0.8, 0.99))
+    average = {name: value.clone() for name, value in net.state_dict().items()}
+    step, spent = 0, 0.0
+    if state:
+        net.load_state_dict(state["net"])
+        average = state["average"]
+        optimiser.load_state_dict(state["optimiser"])
+        if "judge" in state and args.discriminator:
+            judge.load_state_dict(state["judge"])
+            critic.load_state_dict(state["critic"])
+        step, spent = state["step"], state["spent"]
+    train, test = data.split()
+    print(
+        f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {sum(len(v) for v, _ in train) * 0.08 / 60:.1f} min",
+        flush=True,
+    )
+    rng = np.random.default_rng(step)
+    weights = np.array([len(v) - CROP for v, _ in train], float)
+    began, earlier, saved, losses = time.process_time(), spent, time.monotonic(), []
+    while spent < args.minutes * 60:
+        spent = earlier + time.process_time() - began
+        done = spent / (args.minutes * 60)
+        for group in optimiser.param_groups:
+            group["lr"] = args.rate * min(1, (step + 1) / 100) * (0.03 + 0.97 * 0.5 * (1 + np.cos(np.pi * min(done, 1))))
+        vectors, audio = [], []
+        for index in rng.choice(len(train), BATCH, p=weights / weights.sum()):
+            v, a = train[index]
+            at = int(rng.integers(0, len(v) - CROP + 1))
+            vectors.append(v[at : at + CROP].T)
+            audio.append(a[at * FRAME : (at + CROP) * FRAME])
+        made = net(torch.stack(vectors))[:, LEFT * FRAME :]
+        true = torch.stack(audio)[:, LEFT * FRAME :]
+        log, convergence, mel = spectra(made, true)
+        loss = log + convergence + 2 * mel
+        if args.discriminator:
+            fake = spectra.magnitudes(made)
+            for p in judge.parameters():
+                p.requires_grad_(False)
+            loss = loss + args.discriminator * sum((1 - score).square().mean() for score in judge(fake))
+            for p in judge.parameters():
+                p.requires_grad_(True)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+        optimiser.step()
+        if args.discriminator:
+            with torch.no_grad():
+                real = spectra.magnitudes(true)
+            scores = zip(judge([m.detach() for m in fake]), judge(real), strict=True)
+            verdict = sum(a.square().mean() + (1 - b).square().mean() for a, b in scores)
+            critic.zero_grad()
+            verdict.backward()
+            critic.step()
+        step += 1
+        decay = min(0.999, step / (step + 20))
+        for name, value in net.state_dict().items():
+            average[name].lerp_(value, 1 - decay) if value.dtype.is_floating_point else average[name].copy_(value)
+        losses.append((float(log), float(convergence), float(mel)))
+        if time.monotonic() - saved > 60 or spent >= args.minutes * 60:
+            saved = time.monotonic()
+            live = {name: value.clone() for name, value in net.state_dict().items()}
+            net.load_state_dict(average)
+            held = evaluate(net, spectra, test)
+            net.load_state_dict(live)
+            recent = np.mean(losses[-200:], 0)
+            shown = " ".join(f"{x:.3f}" for x in recent), " ".join(f"{x:.3f}" for x in held)
+            print(f"core-min {spent / 60:.1f} step {step} train {shown[0]} held (averaged) {shown[1]}", flush=True)
+            whole = {"net": live, "average": average, "optimiser": optimiser.state_dict(), "step": step, "spent": spent}
+            whole |= {"factors": data.factors, "config": CONFIG, "units": args.units}
+            whole |= {"judge": judge.state_dict(), "critic": critic.state_dict()}
+            torch.save(whole, path.with_suffix(".tmp"))
+            os.replace(path.with_suffix(".tmp"), path)
+            data.load()
+            train, test = data.split()
+            weights = np.array([len(v) - CROP for v, _ in train], float)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""The talker and its code predictor in trainable form.
+
+Tables are factorised while they are learned and become the checkpoint's ordinary tables on export:
+- text: a row is the sum of its first phone's, its second phone's and its pitch level's vectors;
+- codes: a row is one linear map of the codeword, plus a constant of its group, so that a frame's input is a map of what it sounds like;
+- heads: a logit is linear in the codeword and its square, which makes the distribution over a group's codes a discretised normal
+  one whose mean and width the network gives. Codes that sound alike share what is learned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ouzel.models.qwen3_tts.track import SPECIALS, Track
+
+from .codec import CODES, GROUPS, Codec
+
+SPEAKER_IDS = {"fern": 1000, "moss": 1001}
+LANGUAGE_IDS = {"english": 1010}
+CODEC_IDS = {
+    "codec_pad_id": 1020, "codec_bos_id": 1021, "codec_eos_token_id": 1022, "codec_think_id": 1023, "codec_nothink_id": 1024,
+    "codec_think_bos_id": 1025, "codec_think_eos_id": 1026,
+}  # fmt: skip
+SPECIAL_CODES = (*SPEAKER_IDS.values(), *LANGUAGE_IDS.values(), *CODEC_IDS.values())
+VOCABULARY = CODES + 1024  # the last 1024 ids are never sampled, the end apart (contract 5.1)
+TALKER: dict[str, Any] = {
+    "hidden_size": 320, "intermediate_size": 896, "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 64, "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
+}  # fmt: skip
+PREDICTOR: dict[str, Any] = {
+    "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 64, "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
+}  # fmt: skip
+TEXT_HIDDEN = 64
+
+
+class Norm(nn.Module):
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self._epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), self.weight, self._epsilon)
+
+
+Cache = list[tuple[Tensor, Tensor]]
+
+
+class Layer(nn.Module):
+    def __init__(self, c: dict[str, Any], dropout: float) -> None:
+        super().__init__()
+        width, inner, size = c["hidden_size"], c["intermediate_size"], c["head_dim"]
+        self._heads, self._shared, self._size, self._dropout = c["num_attention_heads"], c["num_key_value_heads"], size, dropout
+        self.input_layernorm = Norm(width, c["rms_norm_eps"])
+        self.post_attention_layernorm = Norm(width, c["rms_norm_eps"])
+        self.self_attn = nn.ModuleDict(
+            {
+                "q_proj": nn.Linear(width, self._heads * size, bias=False),
+                "k_proj": nn.Linear(width, self._shared * size, bias=False),
+                "v_proj": nn.Linear(width, self._shared * size, bias=False),
+                "o_proj": nn.Linear(self._heads * size, width, bias=False),
+                "q_norm": Norm(size, c["rms_norm_eps"]),
+                "k_norm": Norm(size, c["rms_norm_eps"]),
+            }
+        )
+        self.mlp = nn.ModuleDict({f"{n}_proj": nn.Linear(width, inner, bias=False) for n in ("gate", "up")})
+        self.mlp["down_proj"] = nn.Linear(inner, width, bias=False)
+
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, past: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        a = self.self_attn
+        y = self.input_layernorm(x)
+        q = a["q_norm"](a["q_proj"](y).unflatten(2, (self._heads, self._size))).transpose(1, 2)
+        k = a["k_norm"](a["k_proj"](y).unflatten(2, (self._shared, self._size))).transpose(1, 2)
+        v = a["v_proj"](y).unflatten(2, (self._shared, self._size)).transpose(1, 2)
+        q, k = _rotated(q, cos, sin), _rotated(k, cos, sin)
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        repeat = self._heads // self._shared
+        y = F.scaled_dot_product_attention(
+            q, k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1), is_causal=past is None and x.shape[1] > 1
+        )
+        y = a["o_proj"](y.transpose(1, 2).flatten(2))
+        x = x + F.dropout(y, self._dropout, self.training)
+        y = self.post_attention_layernorm(x)
+        y = self.mlp["down_proj"](F.silu(self.mlp["gate_proj"](y)) * self.mlp["up_proj"](y))
+        return x + F.dropout(y, self._dropout, self.training), (k, v)
+
+
+def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat([-second, first], -1) * sin
+
+
+class Stack(nn.Module):
+    """Qwen3 layers and the last norm. forward(x (B, T, width), past) -> (normed (B, T, width), cache)."""
+
+    def __init__(self, c: dict[str, Any], dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(c, dropout) for _ in range(c["num_hidden_layers"]))
+        self.norm = Norm(c["hidden_size"], c["rms_norm_eps"])
+        self._size, self._theta = c["head_dim"], c["rope_theta"]
+
+    def forward(self, x: Tensor, past: Cache | None = None) -> tuple[Tensor, Cache]:
+        start = past[0][0].shape[2] if past else 0
+        at = torch.arange(start, start + x.shape[1])
+        angles = at[:, None] * self._theta ** (-torch.arange(0, self._size, 2) / self._size)
+        angles = torch.cat([angles, angles], 1)
+        cache: Cache = []
+        for index, layer in enumerate(self.layers):
+            x, kept = layer(x, angles.cos(), angles.sin(), past[index] if past else None)
+            cache.append(kept)
+        return self.norm(x), cache
+
+
+class Voice(nn.Module):
+    """Talker, code predictor and their tables. track: the text vocabulary; codec: the codebooks; spread (128,): deviations."""
+
+    def __init__(self, track: Track, codec: Codec, spread: np.ndarray, dropout: float = 0.1) -> None:
+        super().__init__()
+        hidden, inner = TALKER["hidden_size"], PREDICTOR["hidden_size"]
+        self.track, self.parts = track, codec.parts
+        scale = torch.from_numpy((1 / np.maximum(spread, 1e-3)).astype(np.float32))
+        self.register_buffer("scale", scale, persistent=False)
+        self.register_buffer("books", torch.from_numpy(codec.books) * scale, persistent=False)  # (16, CODES, 128) of unit spread
+        for group, part in enumerate(codec.parts):
+            words = self.books[group][:, list(part)]
+            features = torch.cat([words, words.square() - words.square().mean(0)], 1)
+            self.register_buffer(f"features{group}", features, persistent=False)  # (CODES, 2 d)
+        symbols = len(track.alphabet)
+        self.special = nn.Parameter(torch.randn(len(SPECIALS), TEXT_HIDDEN) * 0.5)
+        self.first = nn.Parameter(torch.randn(symbols, TEXT_HIDDEN) * 0.5)
+        self.second = nn.Parameter(torch.randn(symbols, TEXT_HIDDEN) * 0.5)
+        self.level = nn.Parameter(torch.linspace(-1, 1, track.levels)[:, None] * torch.randn(TEXT_HIDDEN) * 0.7)
+        self.linear_fc1, self.linear_fc2 = nn.Linear(TEXT_HIDDEN, TEXT_HIDDEN), nn.Linear(TEXT_HIDDEN, hidden)
+        self.code_map = nn.Linear(128, hidden, bias=False)
+        self.code_bias = nn.Parameter(torch.randn(GROUPS, hidden) * 0.05)
+        self.special_code = nn.Parameter(torch.randn(len(SPECIAL_CODES), hidden) * 0.3)
+        self.talker = Stack(TALKER, dropout)
+        self.regress = nn.Linear(hidden, 128)  # training only
+        self.head = nn.ParameterList(
+            nn.Parameter(torch.randn(2 * len(part), hidden if group == 0 else inner) * 0.02)
+            for group, part in enumerate(codec.parts)
+        )
+        self.end = nn.Parameter(torch.zeros(hidden))
+        self.small_to_mtp_projection = nn.Linear(hidden, inner)
+        self.predictor = Stack(PREDICTOR, 0.0)
+        for name, parameter in self.named_parameters():
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                parameter.data.mul_(0.5)
+
+    # ---- tables
+
+    def text(self, ids: Tensor) -> Tensor:
+        """Rows of text ids (any shape) after the projection."""
+        track = ids >= len(SPECIALS)
+        first, second, level = (torch.from_numpy(x) for x in self.track.parts(ids.clamp(min=len(SPECIALS)).numpy()))
+        rows = self.first[first] + self.second[second] + self.level[level]
+        rows = torch.where(track[..., None], rows, self.special[ids.clamp(max=len(SPECIALS) - 1)])
+        return self.linear_fc2(F.silu(self.linear_fc1(rows)))
+
+    def codes(self, ids: list[int]) -> Tensor:
+        """Rows of special codebook-0 ids."""
+        return self.special_code[[SPECIAL_CODES.index(i) for i in ids]]
+
+    def vectors(self, codes: Tensor) -> Tensor:
+        """(..., 16) codes -> (..., 128) components of unit spread."""
+        total = self.books[0][codes[..., 0]]
+        for group in range(1, GROUPS):
+            total = total + self.books[group][codes[..., group]]
+        return total
+
+    def history(self, vectors: Tensor) -> Tensor:
+        """(..., 128) -> the sum of the sixteen embeddings of a frame."""
+        return self.code_map(vectors) + self.code_bias.sum(0)
+
+    # ---- networks
+
+    def prefix(self, speaker: str, language: str | None) -> Tensor:
+        """(rows, hidden) of contract 4.4 before the first text row."""
+        pad, begin, start, assistant, newline = self.text(torch.tensor([0, 1, 3, 5, 6]))
+        c = CODEC_IDS
+        if language is None:
+            tags = [c["codec_nothink_id"], c["codec_think_bos_id"], c["codec_think_eos_id"]]
+        else:
+            tags = [c["codec_think_id"], c["codec_think_bos_id"], LANGUAGE_IDS[language], c["codec_think_eos_id"]]
+        rows = self.codes([*tags, SPEAKER_IDS[speaker], c["codec_pad_id"]])
+        beside = torch.stack([pad] * (len(rows) - 1) + [begin])
+        return torch.cat([torch.stack([start, assistant, newline]), rows + beside])
+
+    def first_logits(self, hidden: Tensor) -> Tensor:
+        """(..., hidden) -> (..., CODES + 1), the last the end."""
+        return torch.cat([hidden @ self.head[0].T @ self.features0.T, (hidden @ self.end)[..., None]], -1)
+
+    def predict(self, hidden: Tensor, codes: Tensor) -> list[Tensor]:
+        """Teacher-forced: hidden (N, H) and codes (N, 16) -> 15 logits (N, CODES)."""
+        rows = [hidden]
+        for group in range(GROUPS - 1):
+            rows.append(self.code_map(self.books[group][codes[:, group]]) + self.code_bias[group])
+        out, _ = self.predictor(self.small_to_mtp_projection(torch.stack(rows, 1)))
+        return [out[:, g] @ self.head[g].T @ getattr(self, f"features{g}").T for g in range(1, GROUPS)]
+
+    @torch.no_grad()
+    def generate(
+        self, ids: list[Tensor], speakers: list[str], *, temperature: float = 0.0, limit: int = 20, regress: bool = False
+    ) -> list[np.ndarray]:
+        """Free running, a batch at once. ids: text ids of each utterance; regress: codes nearest to the regression instead.
+
+        Returns codes (T, 16) of each; at most `limit` frames beyond its text.
+        """
+        count = len(ids)
+        prefix = torch.stack([self.prefix(speaker, "english") for speaker in speakers])
+        bos = self.codes([CODEC_IDS["codec_bos_id"]])[0]
+        longest = max(map(len, ids))
+        text = torch.zeros(count, longest + limit + 1, dtype=torch.long)
+        for row, one in enumerate(ids):
+            text[row, : len(one)] = one
+            text[row, len(one)] = 2
+        rows = self.text(text)
+        x = torch.cat([prefix, (rows[:, 0] + bos)[:, None]], 1)
+        past: Cache | None = None
+        made, alive, lengths = [], torch.ones(count, dtype=torch.bool), [0] * count
+        for step in range(longest + limit):
+            hidden, past = self.talker(x, past)
+            last = hidden[:, -1]
+            logits = self.first_logits(last)
+            first = _pick(logits, temperature)
+            alive &= first != CODES
+            if not alive.any():
+                break
+            for row in torch.nonzero(alive)[:, 0].tolist():
+                lengths[row] = step + 1
+            first = first.clamp(max=CODES - 1)
+            if regress:
+                x_hat = self.regress(last)
+                frame = torch.stack(
+                    [torch.cdist(x_hat[:, list(p)], self.books[g][:, list(p)]).argmin(1) for g, p in enumerate(self.parts)], 1
+                )
+            else:
+                frame = self._frame(last, first, temperature)
+            made.append(frame)
+            x = (self.history(self.vectors(frame)) + rows[:, step + 1])[:, None]
+        codes = torch.stack(made, 1).numpy()
+        return [codes[row, : lengths[row]] for row in range(count)]
+
+    def _frame(self, hidden: Tensor, first: Tensor, temperature: float) -> Tensor:
+        codes = [first]
+        out, past = self.predictor(self.small_to_mtp_projection(hidden)[:, None])
+        for group in range(1, GROUPS):
+            row = self.code_map(self.books[group - 1][codes[-1]]) + self.code_bias[group - 1]
+            out, past = self.predictor(self.small_to_mtp_projection(row)[:, None], past)
+            logits = out[:, -1] @ self.head[group].T @ getattr(self, f"features{group}").T
+            codes.append(_pick(logits, temperature))
+        return torch.stack(codes, 1)
+
+
+def _pick(logits: Tensor, temperature: float) -> Tensor:
+    if temperature <= 0:
+        return logits.argmax(-1)
+    return torch.multinomial((logits / temperature).softmax(-1), 1)[:, 0]
