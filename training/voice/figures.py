@@ -27,7 +27,7 @@ FIGURE = re.compile(
     r"|(?P<hour>\d{1,2}):(?P<minute>\d\d)(?![\d:])"
     r"|(?P<ordinal>\d[\d,]*)(?:st|nd|rd|th)\b"
     r"|(?P<decades>\d+)'?s\b"
-    r"|(?P<whole>\d{1,3}(?:,\d{3})+|\d+)\.(?P<part>\d+)(?![.\d])"
+    r"|(?P<whole>\d{1,3}(?:,\d{3})+|\d+)\.(?P<part>\d+)(?!\.?\d)"
     r"|(?P<number>\d{1,3}(?:,\d{3})+(?![\d,])|\d+)"
 )
 _UNITS = {"$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent")}

@@ -114,9 +114,10 @@ def mos_windows(audio: np.ndarray) -> np.ndarray:
 
 
 def mos(audio: np.ndarray) -> tuple[float, float, float]:
-    """DNSMOS of one utterance: (signal, background, overall), each about 1 to 5."""
+    """DNSMOS of one utterance: (signal, background, overall), each about 1 to 5. Of a runaway only the first 20 s."""
     if not len(audio):
         return 1.0, 1.0, 1.0
+    audio = audio[: 20 * SAMPLE_RATE]
     raw = np.stack([_mos_session().run(None, {"input_1": window[None]})[0][0] for window in mos_windows(resample_16k(audio))])
     signal, background, overall = calibrated(raw).mean(axis=0)
     return float(signal), float(background), float(overall)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "sentences"
 SETS = ("everyday", "benchmark", "numbers")
+SHORT = "short"
+"""One to five words each; kept apart, because words so common cannot be held out of a corpus altogether."""
 
 
 def read(name: str) -> list[tuple[str, str]]:
