@@ -7,7 +7,7 @@ TEXT   ?= Hello from the edge.
 DEMO   := build/demo
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: say test lint format bench soak oracle runtime-size clean help
+.PHONY: say test lint format bench soak oracle runtime-size voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."]   speak a sentence into hello.wav'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 5 GB of disk)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks'
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
+	@echo 'make voice-report       judge the embedded voice beside its teacher: docs/voice-report.md (an hour of one core)'
 	@echo 'make runtime-size       install the runtime alone into a fresh venv and print its size'
 	@echo 'make clean              remove what the other targets made'
 
@@ -29,6 +30,12 @@ $(VENV)/.convert: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e '.[convert,test]'
+	@touch $@ $(VENV)/.convert
+
+# Resemblyzer's weights are used, its code (with a compiler and two more libraries behind it) is not.
+$(VENV)/.voice: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[convert,voice]'
+	$(PIP) --no-deps Resemblyzer==0.1.4
 	@touch $@ $(VENV)/.convert
 
 $(DEMO)/manifest.json: | $(VENV)/.convert
@@ -64,6 +71,10 @@ bench: $(VENV)/.convert .venv-official/.done
 
 soak: $(VENV)/.convert $(DEMO)/manifest.json
 	$(BIN)/python -m ouzel.bench.soak $(DEMO)
+
+# REPORT="--bundle DIR --compare FP32 INT4" judges other bundles; see training/voice/report.py.
+voice-report: $(VENV)/.voice
+	$(BIN)/python -m training.voice.report $(REPORT)
 
 oracle:
 	tools/oracle/regenerate.sh
