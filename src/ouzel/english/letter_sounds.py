@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,7 @@ BEAM = 4
 _F32 = NDArray[np.float32]
 _SEPARATOR = "|"
 _NEVER = np.float32(-1e9)
-
-
-class _Path(NamedTuple):
-    score: float
-    tags: tuple[int, ...]
+_SMALL = 200_000
 
 
 def save_weights(path: Path, arrays: Mapping[str, NDArray[Any]], tags: Sequence[str]) -> None:
@@ -47,6 +43,12 @@ def save_weights(path: Path, arrays: Mapping[str, NDArray[Any]], tags: Sequence[
 
 def _normalise(x: _F32) -> _F32:
     return np.asarray(x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(1e-5)), np.float32)
+
+
+def _times(x: _F32, weight: _F32) -> _F32:
+    """(L, C) @ (C, D) a few rows at a time, so small that no BLAS wakes its threads: on busy cores these cost a hundredfold."""
+    rows = max(1, _SMALL // weight.size)
+    return np.concatenate([x[i : i + rows] @ weight for i in range(0, len(x), rows)])
 
 
 def _window(x: _F32, dilation: int) -> _F32:
@@ -77,11 +79,14 @@ class LetterSounds:
         history = np.ascontiguousarray(arrays["from_tags.weight"].T)
         embedding = arrays["tag.weight"]
         width = embedding.shape[1]
-        self._said = [embedding @ history[k * width : (k + 1) * width] for k in range(HISTORY)]
-        """What the chunk HISTORY - k letters back adds to the decoder's hidden layer, (tags + 1, hidden)."""
-        self._placed = history[-1]
+        self._said = np.stack([embedding @ history[k * width : (k + 1) * width] for k in range(HISTORY)])
+        """What the chunk HISTORY - k letters back adds to the decoder's hidden layer, (HISTORY, tags + 1, hidden)."""
+        self._placed = np.repeat(np.stack([np.zeros_like(history[-1]), history[-1]]), BEAM, 0)
         self._head = np.ascontiguousarray(arrays["head.weight"].T), arrays["head.bias"]
-        self._primary = np.array([sum(phone.endswith("1") for phone in chunk) for chunk in self._chunks])
+        primary = np.array([any(phone.endswith("1") for phone in chunk) for chunk in self._chunks])
+        plain, stressed = np.where(primary, _NEVER, np.float32(0)), np.where(primary, np.float32(0), _NEVER)
+        self._to_unplaced = plain
+        self._to_placed = np.repeat(np.stack([stressed, plain]), BEAM, 0)
 
     @classmethod
     def load(cls, path: Path) -> LetterSounds:
@@ -107,30 +112,33 @@ class LetterSounds:
             raise ValueError("a word needs letters")
         x = self._letter[[LETTERS.index(letter) for letter in word]]
         for dilation, inner, outer, inner_bias, outer_bias in self._blocks:
-            x = x + np.maximum(_window(_normalise(x), dilation) @ inner + inner_bias, 0) @ outer + outer_bias
+            x = x + _times(np.maximum(_times(_window(_normalise(x), dilation), inner) + inner_bias, 0), outer) + outer_bias
         weight, bias = self._from_letters
-        return self._search(_window(_normalise(x), 1) @ weight + bias)
+        return self._search(_times(_window(_normalise(x), 1), weight) + bias)
 
     def _search(self, rows: _F32) -> tuple[str, ...]:
-        """Beams without and with the primary stress side by side, so that one with it always reaches the end."""
+        """Beam search over rows (L, hidden). Slots 0..BEAM-1 hold paths without the primary stress, the rest paths with it."""
         weight, bias = self._head
-        outside = len(self._chunks)
-        beams: list[list[_Path]] = [[_Path(0.0, (outside,) * HISTORY)], []]
+        count = len(self._chunks)
+        scores = np.full(2 * BEAM, _NEVER)
+        scores[0] = 0.0
+        history = np.full((2 * BEAM, HISTORY), count)
+        steps: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+        place = np.arange(HISTORY)
         for row in rows:
-            paths = [(placed, path) for placed in (0, 1) for path in beams[placed]]
-            hidden = np.tile(row, (len(paths), 1))
-            for k, said in enumerate(self._said):
-                hidden += said[[path.tags[k - HISTORY] for _, path in paths]]
-            hidden += np.array([placed for placed, _ in paths], np.float32)[:, None] * self._placed
+            hidden = row + self._said[place, history].sum(1) + self._placed
             logits = np.maximum(hidden, 0) @ weight + bias
             logits -= logits.max(1, keepdims=True)
-            scores = logits - np.log(np.exp(logits).sum(1, keepdims=True))
-            grown: list[list[_Path]] = [[], []]
-            for (placed, path), row_scores in zip(paths, scores, strict=True):
-                for after in range(placed, 2):
-                    allowed = np.where(self._primary == after - placed, row_scores, _NEVER)
-                    for tag in np.argpartition(allowed, -BEAM)[-BEAM:].tolist():
-                        grown[after].append(_Path(path.score + float(allowed[tag]), (*path.tags, tag)))
-            beams = [sorted(candidates, reverse=True)[:BEAM] for candidates in grown]
-        best = max(beams[1]).tags[HISTORY:]
-        return tuple(phone for tag in best for phone in self._chunks[tag])
+            total = scores[:, None] + logits - np.log(np.exp(logits).sum(1, keepdims=True))
+            unplaced, placed = (total[:BEAM] + self._to_unplaced).ravel(), (total + self._to_placed).ravel()
+            best = [np.argpartition(flat, -BEAM)[-BEAM:] for flat in (unplaced, placed)]
+            scores = np.concatenate([unplaced[best[0]], placed[best[1]]])
+            before, tags = np.divmod(np.concatenate(best), count)
+            history = np.concatenate([history[before, 1:], tags[:, None]], 1)
+            steps.append((before, tags))
+        slot = BEAM + int(scores[BEAM:].argmax())
+        phones: list[str] = []
+        for before, tags in reversed(steps):
+            phones.extend(reversed(self._chunks[tags[slot]]))
+            slot = int(before[slot])
+        return tuple(reversed(phones))

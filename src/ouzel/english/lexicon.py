@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
-from .endings import Phones, compound, contracted, inflected, prefixed, respelt
+from .endings import Phones, compound, contracted, inflected, plural, prefixed, respelt
 from .letter_sounds import LetterSounds
 from .letters import NAMES
 from .word_store import WordStore
@@ -92,7 +92,8 @@ class Lexicon:
 
     def _unknown(self, word: str) -> Phones:
         if _NO_VOWEL.fullmatch(word) and len(word) <= _LONGEST_SPELLED:
-            return spelled(word)
+            several = len(word) > 3 and word.endswith("s") and not word.endswith("ss")  # pdfs
+            return plural(spelled(word[:-1])) if several else spelled(word)
         pieces = (word[i : i + _LONGEST_PIECE] for i in range(0, len(word), _LONGEST_PIECE))
         return tuple(phone for piece in pieces for phone in self._guess.pronounce(piece))
 
