@@ -96,7 +96,10 @@ def test_a_book_remembers_and_survives_a_broken_line(tmp_path: Path):
     book = Book(path)
     assert book.get(Item("everyday", "one", "one"), "fern") == heard("one", "one")
     assert book.get(Item("everyday", "one", "one"), "moss") is None
-    assert book.get(Item("everyday", "one", "won"), "fern") is None
+    assert book.get(Item("everyday", "one", "one"), "fern", "another version") is None
+    now = book.get(Item("numbers", "one", "won"), "fern")
+    assert now is not None
+    assert (now.set, now.score.errors) == ("numbers", 1)
 
 
 class Silent:
@@ -106,6 +109,9 @@ class Silent:
 
     def __init__(self) -> None:
         self.said = 0
+
+    def version(self, item: Item, speaker: str) -> str:
+        return "1"
 
     def speak(self, item: Item, speaker: str) -> Spoken:
         self.said += 1

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from ouzel.api import Voice, load
 from ouzel.api.plan import TextOptions, make_plan, make_request
 from ouzel.bundle import Bundle, open_bundle
 from ouzel.errors import OuzelError
+from ouzel.models.qwen3_tts.reading import read_english
 from ouzel.models.registry import get_family
 
 from .judge import Listener, embedding, mos, pitch
@@ -70,6 +71,7 @@ class Heard:
     mos: tuple[float, float, float]
     pitch: tuple[float, float, float]
     embedding: list[float] = field(repr=False)
+    version: str = ""
 
     @cached_property
     def score(self) -> Score:
@@ -77,21 +79,25 @@ class Heard:
 
 
 class Source(Protocol):
-    """Somebody who speaks. key: changes whenever what is heard may change."""
+    """Somebody who speaks. key: of the book. version: of one sentence; where it changes, the book's entry is out of date."""
 
     @property
     def key(self) -> str: ...
+    def version(self, item: Item, speaker: str) -> str: ...
     def speak(self, item: Item, speaker: str) -> Spoken: ...
 
 
 class TeacherSource:
+    """The teacher, given the phones that the voice itself reads, so that both are to say the same."""
+
     def __init__(self, work: Path) -> None:
         self.key = "teacher"
         self._reference = Reference(work)
 
-    def speak(self, item: Item, speaker: str) -> Spoken:
-        from ouzel.models.qwen3_tts.reading import read_english  # the voice's own reading, so that both say the same phones
+    def version(self, item: Item, speaker: str) -> str:
+        return self._reference.path(read_english(item.text).form, speaker).stem
 
+    def speak(self, item: Item, speaker: str) -> Spoken:
         return Spoken(self._reference.audio(read_english(item.text).form, speaker))
 
 
@@ -107,6 +113,9 @@ class VoiceSource:
         self._frontend = get_family(self.bundle.manifest.family).frontend(self.bundle)
         told = json.dumps(self.options, sort_keys=True)
         self.key = checksum(self.bundle) + "-" + hashlib.sha256(told.encode()).hexdigest()[:6]
+
+    def version(self, item: Item, speaker: str) -> str:
+        return ""  # the key says it all
 
     def speak(self, item: Item, speaker: str) -> Spoken:
         """An utterance that fails is silence whose finish says why: it counts as words lost."""
@@ -145,9 +154,10 @@ class Book:
                 heard = Heard(**{**value, "mos": tuple(value["mos"]), "pitch": tuple(value["pitch"])})
                 self._found[heard.text, heard.speaker] = heard
 
-    def get(self, item: Item, speaker: str) -> Heard | None:
+    def get(self, item: Item, speaker: str, version: str = "") -> Heard | None:
+        """What was heard of this sentence in this version; how it is to be written down may have changed."""
         found = self._found.get((item.text, speaker))
-        return found if found and (found.set, found.said) == (item.set, item.said) else None
+        return replace(found, set=item.set, said=item.said) if found and found.version == version else None
 
     def add(self, heard: Heard) -> None:
         self._found[heard.text, heard.speaker] = heard
@@ -188,12 +198,13 @@ def listen(
     book = Book(work / "report" / f"{source.key}.jsonl")
     found: list[Heard] = []
     todo = [(item, speaker) for item in wanted for speaker in speakers]
-    missing = sum(book.get(*pair) is None for pair in todo)
+    missing = sum(book.get(*pair, source.version(*pair)) is None for pair in todo)
     began, made = time.monotonic(), 0
     for item, speaker in todo:
-        heard = book.get(item, speaker)
+        version = source.version(item, speaker)
+        heard = book.get(item, speaker, version)
         if heard is None:
-            heard = judge(item, speaker, source.speak(item, speaker), listener())
+            heard = replace(judge(item, speaker, source.speak(item, speaker), listener()), version=version)
             book.add(heard)
             made += 1
             if made % 10 == 0 or made == missing:
