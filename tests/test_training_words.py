@@ -52,6 +52,7 @@ SAME = [
     ("saint paul", "St. Paul"),
     ("she sells sea shells", "She sells seashells."),
     ("raindrops in the air", "rain drops in the air"),
+    ("how much wood would a woodchuck chuck", "How much wood would a wood chuck chuck?"),
     ("a well known man", "A well-known man"),
     ("don't", "dont"),
     ("it's five o’clock", "It's 5:00"),

@@ -121,9 +121,7 @@ def _nearest(left: list[list[Reading]], right: list[list[Reading]]) -> tuple[lis
     chosen = [[alternatives[0] for alternatives in side] for side in sides]
 
     def distance() -> int:
-        from rapidfuzz.distance import Levenshtein  # jiwer's own engine
-
-        return Levenshtein.distance(join(chosen[0]), join(chosen[1]))
+        return _distance(join(chosen[0]), join(chosen[1]))
 
     best = distance()
     for _ in range(_MAX_ROUNDS):
@@ -143,11 +141,22 @@ def _nearest(left: list[list[Reading]], right: list[list[Reading]]) -> tuple[lis
 
 
 def _compounds(model: Sequence[str], side: list[str]) -> list[str]:
-    """Join two neighbours of `side` where `model` writes them as one word and nowhere as two."""
-    whole, out = set(model), list[str]()
-    for word in side:
-        if out and out[-1] + word in whole and not (out[-1] in whole and word in whole):
-            out[-1] += word
-        else:
-            out.append(word)
-    return out
+    """Join two neighbours of `side` where `model` writes them as one word and that brings the two closer."""
+    whole = set(model)
+    index, best = 0, -1
+    while index + 1 < len(side):
+        word = side[index] + side[index + 1]
+        if word in whole:
+            joined = [*side[:index], word, *side[index + 2 :]]
+            best = _distance(model, side) if best < 0 else best
+            now = _distance(model, joined)
+            if now < best:
+                side, best = joined, now
+        index += 1
+    return side
+
+
+def _distance(a: Sequence[str], b: Sequence[str]) -> int:
+    from rapidfuzz.distance import Levenshtein  # jiwer's own engine
+
+    return int(Levenshtein.distance(a, b))
