@@ -16,7 +16,7 @@ from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
 
 VOICES = {
     "fern": {"language": "english", "description": "female, a test", "licence": "CC0", "origin": "chance"},
-    "moss": {"language": "english", "description": "male"},
+    "moss": {"description": "male"},
 }
 
 

@@ -12,6 +12,7 @@ from ouzel.cli.main import main
 def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("OUZEL_HOME", str(tmp_path))
     monkeypatch.delenv("OUZEL_MODEL", raising=False)
+    monkeypatch.setattr("ouzel.bundle.store.embedded_bundle", lambda: None)  # as in a build without a voice
     return tmp_path
 
 

@@ -138,6 +138,11 @@ def test_ids_come_a_frame_each(bundle, tokenizer, frontend):
     np.testing.assert_allclose(rows.pad, text[3], **close)
 
 
+def test_no_language_means_the_only_one(frontend):
+    auto, english = (frontend.rows(frontend.resolve(request(language=name)), HELLO) for name in (None, "English"))
+    assert np.array_equal(auto.prefill, english.prefill)
+
+
 def test_the_rows_know_their_length(tokenizer, frontend):
     frames = len(tokenizer.speaking("fern", 0.8).encode(HELLO))
     assert frontend.rows(frontend.resolve(request(speed=0.8)), HELLO).frames == frames
@@ -275,5 +280,5 @@ def test_facts_of_the_voices_are_listed(capsys):
     assert "languages: auto, english" in err
     assert main(["voices", "--json", "-m", str(phone_bundle())]) == 0
     listed = json.loads(capsys.readouterr().out)["voices"]
-    empty = {"language": None, "description": "", "licence": "", "origin": ""}
+    empty = {"language": "english", "description": "", "licence": "", "origin": ""}
     assert listed == [{"name": name} | empty | about for name, about in VOICES.items()]

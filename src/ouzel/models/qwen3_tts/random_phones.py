@@ -44,7 +44,7 @@ def speak_phones(config: Json) -> Json:
         "text_hidden_size": TEXT_HIDDEN,
         "codec_language_id": LANGUAGES,
         "spk_id": SPEAKERS,
-        "spk_is_dialect": dict.fromkeys(SPEAKERS, False),
+        "spk_is_dialect": dict.fromkeys(SPEAKERS, *LANGUAGES),  # so that "auto" is the one language, not a prompt without any
     }
     return {**config, "talker_config": talker}
 
