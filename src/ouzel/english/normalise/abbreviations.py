@@ -58,7 +58,7 @@ Our His Her Their Its Your A An No Yes Not Then Now After Before As For With Fro
 Will Would Please All Some Many Most One Each Every Both However Once Since Although Because Let
 """.split()
 )
-_TAKE_LETTERS = frozenset(
+TAKE_LETTERS = frozenset(
     """
 plan vitamin group class grade type hepatitis section part exhibit appendix option team room gate terminal building block
 level point answer figure table series schedule letter letters version step item row column hall unit zone line wing
@@ -142,7 +142,7 @@ def _initials(found: re.Match[str]) -> str:
         word = before[1] if before else ""
         alone = len(word) == 1 and word.isupper()
         starts = following is not None and following.group() in _STARTERS
-        if alone or starts or word.lower() in _TAKE_LETTERS or (letters[0] == "I" and word.islower()):
+        if alone or starts or word.lower() in TAKE_LETTERS or (letters[0] == "I" and word.islower()):
             return found.group()
     point = ". " if len(letters) > 1 and following is not None and following.group() in _STARTERS else " "
     return spelled("".join(letters)) + point

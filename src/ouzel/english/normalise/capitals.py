@@ -15,7 +15,7 @@ _WORDLIKE = frozenset(
     """
 nasa nato unesco unicef opec fifa ikea laser radar scuba aids covid ebola sars mers nafta nasdaq fema osha potus scotus swat
 mensa gif jpeg ram rom pin sim lan wan gui dos basic cobol ascii gestapo interpol taser captcha lego fiat saab asean aukus
-brics darpa uefa wasp yolo lol modem pascal fortran bios cad
+brics darpa uefa wasp yolo lol modem pascal fortran bios cad net
 """.split()
 )
 # Spelled although they could be words.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..letters import LETTER_A as UNMISTAKABLE_A
 from ..letters import letter_name
-from .abbreviations import speak_abbreviations
+from .abbreviations import TAKE_LETTERS, speak_abbreviations
 from .addresses import speak_addresses
 from .calendar import speak_spans
 from .capitals import speak_capitals
@@ -77,7 +77,8 @@ def _letters(text: str) -> str:
             continue
         before, after = (words[i - 1] if i else None), (words[i + 1] if i + 1 < len(words) else None)
         named = letter_name(before, "A", after) is not None
-        word = "A" if named else UNMISTAKABLE_A if token.group() == LETTER_A else "a"
+        letter = token.group() == LETTER_A or (before is not None and before.lower() in TAKE_LETTERS)
+        word = "A" if named else UNMISTAKABLE_A if letter else "a"
         out += [text[at : token.start()], word]
         at = token.end()
     return "".join([*out, text[at:]])

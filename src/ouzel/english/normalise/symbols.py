@@ -23,7 +23,8 @@ _SMILEY = re.compile(r"(?<!\S)(?:[:;=8][-']?[()DPpOo|\]\[/\\]+|<3|\^_?\^|[-T]_[-
 _PARTNERS = re.compile(r"(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4})+(?![\w&])")
 _HASHTAG = re.compile(r"(?<!\w)#(?=[A-Za-z_])")
 _ARROW = re.compile(r"\s?(?:<?[-=]{1,2}>)\s?")
-_LINE = re.compile(r"([=*#~+/\\<>^|@$%&_])\1{2,}|\s(?:--+)\s?|\*\*|~~|//|\\\\|\|\||##|\+\+|__|%%|@@|\$\$|<<|>>")
+_LINE = re.compile(r"([=*#~+/\\<>^|@$%&_])\1{2,}|--{2,}")
+_DOUBLE = re.compile(r"\*\*|~~|__|//|\\\\|\|\||##|\+\+|%%|@@|\$\$|<<|>>")
 _PAIRS = {"==": " equals ", "&&": " and ", "!=": " is not ", "<=": " is at most ", ">=": " is at least "}
 _PAIR = re.compile("|".join(map(re.escape, _PAIRS)))
 _WORDS = {
@@ -38,13 +39,14 @@ _ANY = re.compile(r"[&@%#+=/\\<>*^|~$€£¥₹₩₽₺₿₪₫₴₦₱฿¢�
 def speak_symbols(text: str) -> str:
     if not _ANY.search(text):
         return text
+    text = _LINE.sub(", ", text)
     text = _SMILEY.sub(" ", text)
     text = _NAME.sub(lambda m: _NAMES[m.group()], text)
     text = _SHORTHAND.sub(lambda m: _SHORTHANDS[m.group().lower()], text)
     text = _PARTNERS.sub(lambda m: " and ".join(spelled(letters) for letters in m.group().split("&")), text)
     text = _HASHTAG.sub(" hashtag ", text)
     text = _ARROW.sub(" to ", _TAG.sub(" ", text))
-    text = _LINE.sub(", ", _PAIR.sub(lambda m: _PAIRS[m.group()], text))
+    text = _DOUBLE.sub(" ", _PAIR.sub(lambda m: _PAIRS[m.group()], text))
     text = _WORD.sub(lambda m: f" {_WORDS[m.group()]} ", text)
     return _currency(text)
 

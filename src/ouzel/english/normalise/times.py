@@ -26,12 +26,12 @@ _SENTENCE = re.compile(r"\s*$|\s+[A-Z]")
 
 
 def speak_times(text: str) -> str:
+    text = _DURATION.sub(lambda m: f"{cardinal(m[1])} {pair(m[2])} point {digit_by_digit(m[3])}", text)
     text = _SPAN.sub(_span, text)
     text = _TIME.sub(_time, text)
     text = _BRITISH.sub(_time, text)
     text = _HOUR.sub(_time, text)
     text = _MILITARY.sub(lambda m: f"{pair(m[1])} {'hundred' if m[2] == '00' else pair(m[2])}", text)
-    text = _DURATION.sub(lambda m: f"{cardinal(m[1])} {pair(m[2])} point {digit_by_digit(m[3])}", text)
     return _RATIO.sub(lambda m: f"{cardinal(m[1])} to {cardinal(m[2])}", text)
 
 
