@@ -104,9 +104,25 @@ def test_normalize(text, wanted):
     assert normalize(text) == wanted
 
 
-def test_normalize_has_no_language_rules_and_says_so():
-    with pytest.raises(UsageError, match=r"'english'"):
-        normalize("It costs $5.", "english")
+@pytest.mark.parametrize("language", ["english", "English", "en", "en-US"])
+def test_normalize_writes_english_out(language):
+    assert normalize(" It costs\u00a0$5,\nDr. Brown. ", language) == "It costs five dollars, Doctor Brown."
+
+
+def test_normalize_has_no_rules_for_other_languages_and_says_so():
+    with pytest.raises(UsageError, match=r"'german'; give 'english'"):
+        normalize("It costs $5.", "german")
+
+
+def test_prepare_warns_of_what_has_no_english_reading():
+    done = prepare("**Привет**, 5 km 👍", language="english")
+    assert done.text == "five kilometers"
+    assert done.warnings == (
+        "Left out characters that cannot be spoken: '👍' (THUMBS UP SIGN), 'П' (CYRILLIC CAPITAL LETTER PE), "
+        "'р' (CYRILLIC SMALL LETTER ER), 'и' (CYRILLIC SMALL LETTER I), 'в' (CYRILLIC SMALL LETTER VE) and 2 more.",
+    )
+    with pytest.raises(UsageError, match="Nothing in the text has an English reading: 'П'"):
+        prepare("Привет", language="english")
 
 
 @given(st.text(max_size=100))

@@ -1,11 +1,17 @@
-"""Tidy a text without touching its language: Unicode form, spaces and invisible characters."""
+"""Tidy a text: Unicode form, spaces and invisible characters; and, where its language is named, write it the way it is spoken."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..english.normalise import Spoken
+
+_ENGLISH = ("english", "en", "en-us", "en-gb")
 
 _LINE_BREAK = re.compile(r"\r\n?|[\n\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _SPACE = re.compile(r"[^\S\n]+")
@@ -23,18 +29,30 @@ def normalize(text: str, language: str | None = None) -> str:
 
     Line breaks stay, because they are boundaries. Quotes, dashes, digits and case stay, because they carry prosody and their
     reading belongs to the model. Joiners (ZWJ, ZWNJ) stay in the scripts that spell with them (Persian, Indic, Khmer ...).
-    language: None leaves the language alone. There are no language-specific rules yet, so a name raises UsageError.
+    language: None leaves the language alone; "english" (or "en") also writes figures, abbreviations and symbols as words, see
+    `ouzel.english.normalise`. No other language has rules, so its name raises UsageError.
     """
     if language is not None:
-        raise UsageError(
-            f"There are no normalisation rules for {language!r} yet; leave the language out to keep the wording as it is."
-        )
+        return write_out(normalize(text), language).text
     text = _LINE_BREAK.sub("\n", drop_control(text))
     text = _INVISIBLE.sub("", text)
     text = _JOINER.sub(_joiner, text)
     text = unicodedata.normalize("NFC", text)
     text = _SPACE.sub(" ", text)
     return _AROUND_BREAK.sub("\n", text).strip()
+
+
+def write_out(text: str, language: str) -> Spoken:
+    """The text as a speaker of the language says it, and the characters without a reading in it; UsageError for a
+    language without rules.
+    """
+    if language.lower() not in _ENGLISH:
+        raise UsageError(
+            f"There are no normalisation rules for {language!r}; give 'english', or leave the language out to keep the wording."
+        )
+    from ..english.normalise import normalise  # its tables are of use to English only
+
+    return normalise(text)
 
 
 def drop_control(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from .characters import describe, speakable, unspeakable_characters
 from .markup import strip_markup
-from .normalise import normalize
+from .normalise import normalize, write_out
 from .splitter import MAX_TEXT_CHARS
 
 
@@ -25,6 +25,7 @@ def prepare(
     """Check and clean one request's text; the same rule for the command line, the Python API and a server (P32, P33, P34).
 
     strip: take out Markdown, HTML tags and emoji. normalise: see normalize(); both off leaves the text as it is, for parity runs.
+    language: "english" writes figures and symbols as words and leaves out, with a warning, what has no English reading.
     Raises UsageError for text that is empty, has nothing to speak (before or after stripping), is longer than max_chars,
     or is not valid Unicode and may not be mended.
     """
@@ -36,20 +37,26 @@ def prepare(
         shown = describe([c for c in dict.fromkeys(text) if not c.isspace()])
         raise UsageError(f"Nothing in the text can be spoken: it has only {shown}. Add at least one letter or digit.")
     clean = strip_markup(text) if strip else text
+    foreign: tuple[str, ...] = ()
     if normalise:
-        clean = normalize(clean, language)
+        clean = normalize(clean)
+        if language is not None:
+            spoken = write_out(clean, language)
+            clean, foreign = spoken.text, spoken.unspeakable
     if any("\ud800" <= c <= "\udfff" for c in clean):
         raise UsageError("The text is not valid Unicode (half of a surrogate pair); send UTF-8, or leave the normaliser on.")
+    if not speakable(clean) and foreign:
+        raise UsageError(f"Nothing in the text has an English reading: {describe(list(foreign))}. Add at least one English word.")
     if not speakable(clean):
         raise UsageError(
             "The text is only markup, so nothing is left to speak; add words, or switch the stripping of markup off."
         )
-    return PreparedText(clean, tuple(_warnings(text, clean)))
+    return PreparedText(clean, tuple(_warnings([*unspeakable_characters(text), *foreign], clean)))
 
 
-def _warnings(text: str, clean: str) -> list[str]:
+def _warnings(characters: list[str], clean: str) -> list[str]:
     """Say once what was dropped, or what is left although a voice will not say it."""
-    found = unspeakable_characters(text)
+    found = list(dict.fromkeys(characters))
     kept = [c for c in found if c in clean]
     dropped = [c for c in found if c not in clean]
     warnings = []
