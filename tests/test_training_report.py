@@ -39,6 +39,8 @@ def test_rates_add_up_words_not_sentences():
         ("the cat sat", "the cat sat", 0, 0),
         ("the cat sat", "the sat", 1, 0),
         ("the cat sat", "", 3, 0),
+        ("and form a rainbow", "and former rainbow", 0, 0),
+        ("the quick brown fox jumps", "the crown jumps", 1, 0),
         ("the cat sat", "the cat cat sat", 0, 1),
         ("the cat sat", "the cat the cat sat", 0, 1),
         ("it was very very late", "it was very very late", 0, 0),

@@ -94,6 +94,9 @@ def test_the_alignment_names_the_words():
     errors, count, ops = wer("the quick brown fox jumps", "Quick crown fox jumps over")
     assert (errors, count) == (3, 5)
     assert ops == [("delete", "the", ""), ("substitute", "brown", "crown"), ("insert", "", "over")]
+    assert wer("act as a prism and form a rainbow", "act as a prism and former rainbow").ops == [
+        ("substitute", "form a", "former")
+    ]
 
 
 @settings(max_examples=30)

@@ -42,8 +42,12 @@ def rate(heard: Iterable[Heard]) -> Rate:
 
 
 def skipped(heard: Heard) -> int:
-    """Words of which nothing was written down."""
-    return sum(len(said.split()) for kind, said, _ in heard.score.ops if kind == "delete")
+    """Words of which nothing was written down. Two that were taken for one ("form a", "former") are misheard, not skipped."""
+    total = 0
+    for _, said, got in heard.score.ops:
+        lost = len(said.split()) - len(got.split())
+        total += max(0, lost - 1 if got else lost)
+    return total
 
 
 def repeated(heard: Heard) -> int:

@@ -85,7 +85,10 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Score:
-    """errors: substituted, dropped and added words; words: of the reference; ops: (kind, reference words, heard words)."""
+    """errors: substituted, dropped and added words; words: of the reference.
+
+    ops: (kind, reference words, heard words) of each place that differs; kind is substitute, delete or insert.
+    """
 
     errors: int
     words: int
@@ -107,11 +110,17 @@ def wer(reference: str, heard: str) -> Score:
         ops = [("insert", "", " ".join(right))] if right else [("delete", " ".join(left), "")] if left else []
         return Score(len(left) + len(right), count, ops)
     output = jiwer.process_words(" ".join(left), " ".join(right))
-    ops = []
+    ops, previous = list[tuple[str, str, str]](), "equal"
     for chunk in output.alignments[0]:
         if chunk.type != "equal":
             said = " ".join(left[chunk.ref_start_idx : chunk.ref_end_idx])
-            ops.append((chunk.type, said, " ".join(right[chunk.hyp_start_idx : chunk.hyp_end_idx])))
+            got = " ".join(right[chunk.hyp_start_idx : chunk.hyp_end_idx])
+            if previous == "equal":
+                ops.append((chunk.type, said, got))
+            else:  # "form a" heard as "former" is one mistake in one place, and nothing was left out
+                _, before, there = ops[-1]
+                ops[-1] = ("substitute", f"{before} {said}".strip(), f"{there} {got}".strip())
+        previous = chunk.type
     return Score(output.substitutions + output.deletions + output.insertions, count, ops)
 
 
