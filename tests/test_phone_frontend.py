@@ -114,6 +114,7 @@ def test_what_the_bundle_says(bundle, frontend):
     assert (frontend.voices[0].description, frontend.voices[0].licence) == ("female, a test", "CC0")
     assert (frontend.voices[0].origin, frontend.voices[1].origin) == ("chance", "")
     assert frontend.languages == ("auto", "english")
+    assert frontend.stop_token_id == 258  # behind 256 codes
 
 
 def test_the_bundle_reads_text_as_the_checkpoint_does(tokenizer, frontend):
@@ -127,7 +128,7 @@ def test_the_bundle_reads_text_as_the_checkpoint_does(tokenizer, frontend):
 def test_ids_come_a_frame_each(bundle, tokenizer, frontend):
     rows = frontend.rows(frontend.resolve(request()), HELLO)
     tables = frontend._builder._tables
-    codec = tables.codec_rows([2148, 2149])  # pad, begin
+    codec = tables.codec_rows([frontend.config.talker.codec_pad_id, frontend.config.talker.codec_bos_id])
     ids = tokenizer.encode(HELLO)
     text = tables.text_rows([START, ASSISTANT, NEWLINE, PAD, BOS, *ids, EOS])
     close = {"rtol": 0, "atol": 1e-5}

@@ -223,6 +223,7 @@ class ToyFrontend:
         self.requests: list[SpeechRequest] = []
 
     segment_tokens = 160
+    codec_ids = 2200
 
     def count_tokens(self, text: str, request: SpeechRequest | None = None) -> int:
         return len(text.split())

@@ -14,8 +14,10 @@ from .prosody import KERNEL, UNIT_MS, Prosody
 from .track import SPECIALS, Track
 
 Json = dict[str, Any]
-SPEAKERS = {"fern": 3066, "moss": 3065}
-LANGUAGES = {"english": 2050}
+SPEAKERS = ("fern", "moss")
+LANGUAGE = "english"
+CONTROL = ("codec_pad_id", "codec_bos_id", "codec_eos_token_id", "codec_think_id")
+CONTROL += ("codec_nothink_id", "codec_think_bos_id", "codec_think_eos_id")
 TEXT_HIDDEN = 32  # narrower than any talker, so that bundles keep the rows unprojected
 PAIRS = 500
 CHANNELS = 8
@@ -38,13 +40,18 @@ def write_phones(folder: Path, seed: int) -> tuple[dict[str, int], int]:
 
 
 def speak_phones(config: Json) -> Json:
-    """A CustomVoice config.json with this text side's speakers, language and text width."""
+    """A CustomVoice config.json with this text side's speakers, language, text width and, right behind the codes, codec ids."""
+    published = config["talker_config"]
+    codes = published["code_predictor_config"]["vocab_size"]
+    ids = {name: codes + i for i, name in enumerate((*CONTROL, LANGUAGE, *SPEAKERS))}
     talker = {
-        **config["talker_config"],
+        **published,
+        "vocab_size": codes + len(ids),
         "text_hidden_size": TEXT_HIDDEN,
-        "codec_language_id": LANGUAGES,
-        "spk_id": SPEAKERS,
-        "spk_is_dialect": dict.fromkeys(SPEAKERS, *LANGUAGES),  # so that "auto" is the one language, not a prompt without any
+        **{name: ids[name] for name in CONTROL},
+        "codec_language_id": {LANGUAGE: ids[LANGUAGE]},
+        "spk_id": {name: ids[name] for name in SPEAKERS},
+        "spk_is_dialect": dict.fromkeys(SPEAKERS, LANGUAGE),  # so that "auto" is the one language, not a prompt without any
     }
     return {**config, "talker_config": talker}
 
@@ -75,7 +82,7 @@ def _prosody(seed: int) -> Prosody:
     for layer in range(len(dilations)):
         weights[f"layer.{layer}.weight"] = draw(KERNEL, CHANNELS, CHANNELS)
         weights[f"layer.{layer}.bias"] = draw(CHANNELS)
-    return Prosody(SYMBOLS, tuple(SPEAKERS), dilations, weights)
+    return Prosody(SYMBOLS, SPEAKERS, dilations, weights)
 
 
 def _generator(seed: int) -> np.random.Generator:
