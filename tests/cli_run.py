@@ -31,7 +31,7 @@ def ouzel(
 ) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "ouzel", *map(str, arguments)]
     return subprocess.run(
-        command, input=stdin, capture_output=True, timeout=120, check=False, env=environment(home, env), cwd=cwd or home
+        command, input=stdin, capture_output=True, timeout=300, check=False, env=environment(home, env), cwd=cwd or home
     )
 
 

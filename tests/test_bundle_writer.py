@@ -145,7 +145,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 def test_no_room_is_one_sentence_and_leaves_nothing(tmp_path, how):
     """A real limit: the kernel refuses to let the file grow, as a full disk does."""
     done = subprocess.run(
-        [sys.executable, "-c", FILL, str(tmp_path / "b"), how], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", FILL, str(tmp_path / "b"), how], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stderr == ""
     assert done.stdout.startswith(f"OuzelError 1 No room to write {tmp_path / 'b'} (")

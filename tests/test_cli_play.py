@@ -55,13 +55,13 @@ def test_a_player_that_breaks_down_is_one_sentence_and_leaves_no_file(home):
 
 
 def test_ctrl_c_silences_it(home):
-    env = path_with(home, APLAY.replace("exec cat > played", "echo > begun; exec sleep 60"))
+    env = path_with(home, APLAY.replace("exec cat > played", "echo > begun; exec sleep 600"))
     process = start("say", TEXT * 40, "--play", "-o", "a.wav", home=home, env=env)
     try:
         while process.poll() is None and not (home / "begun").exists():
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)  # sooner than the player would end
+        _, err = process.communicate(timeout=300)  # sooner than the player would end
     finally:
         process.kill()
     assert process.returncode == 130, err

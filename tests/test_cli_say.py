@@ -59,7 +59,7 @@ def test_a_file_a_pipe_and_pcm_hold_the_same_samples(home):
 def test_redirected_standard_output_gets_true_sizes(home):
     with (home / "out.wav").open("wb") as file:
         command = [sys.executable, "-m", "ouzel", "say", TEXT, "-o", "-", *SHORT]
-        subprocess.run(command, stdout=file, env=environment(home), cwd=home, timeout=120, check=True)
+        subprocess.run(command, stdout=file, env=environment(home), cwd=home, timeout=300, check=True)
     assert len(samples(home / "out.wav")) == 11 * FRAME_BYTES
 
 
@@ -85,7 +85,7 @@ def test_ctrl_c_leaves_no_file(home):
         while process.poll() is None and not made(home):  # the temporary file is there: speech is being made
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 130, err
@@ -99,7 +99,7 @@ def test_sigterm_leaves_no_file(home):
         while process.poll() is None and not made(home):
             time.sleep(0.02)
         process.terminate()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 143, err
@@ -114,7 +114,7 @@ def test_a_closed_pipe_ends_it_with_one_sentence(home):
         process.stdout.close()
         assert process.stderr is not None
         err = process.stderr.read()
-        assert process.wait(60) == 1
+        assert process.wait(300) == 1
     finally:
         process.kill()
     assert err == b"ouzel: error: the program that reads the output has closed the pipe.\n"
@@ -123,7 +123,7 @@ def test_a_closed_pipe_ends_it_with_one_sentence(home):
 def test_a_full_disk_leaves_no_file(home):
     """A real limit on the size of files stands for the disk."""
     command = [sys.executable, "-c", LIMITED, "say", TEXT, "-o", "a.wav", *SHORT]
-    done = subprocess.run(command, capture_output=True, env=environment(home), cwd=home, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, env=environment(home), cwd=home, timeout=300, check=False)
     assert error_of(done, 1) == "Writing a.wav failed: no room is left there; nothing was kept."
     assert made(home) == []
 
@@ -134,7 +134,7 @@ def test_devices_and_links_are_not_replaced(home):
     try:
         done = ouzel("say", TEXT, "-o", "pipe", "--format", "pcm", *SHORT, home=home)
         assert done.returncode == 0, done.stderr
-        assert len(reader.communicate(timeout=60)[0]) == 11 * FRAME_BYTES
+        assert len(reader.communicate(timeout=300)[0]) == 11 * FRAME_BYTES
     finally:
         reader.kill()
         reader.communicate()

@@ -95,5 +95,5 @@ def test_the_readme_speaks_from_python(tmp_path: Path, tiny_bundle):
     snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert snippets
     for snippet in snippets:
-        subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, env=environment(tmp_path), check=True, timeout=120)
+        subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, env=environment(tmp_path), check=True, timeout=300)
     assert (tmp_path / "again.wav").stat().st_size > 44

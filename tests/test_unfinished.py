@@ -150,7 +150,7 @@ sys.exit(143)
 
 
 def test_the_end_of_the_interpreter_removes_it_and_that_of_a_forked_copy_does_not(folder):
-    done = subprocess.run([sys.executable, "-c", EXIT], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", EXIT], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (143, "2\n", "")
     assert names(folder) == []
 
