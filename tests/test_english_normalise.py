@@ -202,6 +202,14 @@ def test_addresses_and_symbols(text, wanted):
     assert normalise(text).text == wanted
 
 
+SENTENCES = (Path(__file__).parent / "golden" / "english_spoken.txt").read_text(encoding="utf-8").partition("\n")[2]
+
+
+@pytest.mark.parametrize(("text", "wanted"), cases(SENTENCES))
+def test_sentences(text, wanted):
+    assert normalise(text).text == wanted
+
+
 def test_line_breaks_end_sentences():
     assert (
         normalise("first line\nsecond line\r\n\r\nthe end.\nNext,\nplease").text

@@ -36,6 +36,7 @@ univ: university | tel: telephone | max: maximum | min: minimum | sq: square | n
 al: al | viz: namely | cf: compare
 """
 )
+_BEFORE_NAMES = frozenset(("vs", "vol", "sq", "cf", "viz", "jr", "sr", "nos"))
 _MONTHS = table(
     """
 Jan: January | Feb: February | Apr: April | Aug: August | Sept: September | Oct: October | Nov: November | Dec: December
@@ -129,7 +130,7 @@ def _word(found: re.Match[str]) -> str:
         return found.group()
     if written[0].isupper():
         words = words[0].upper() + words[1:]
-    return words + (_stop(found, any_capital=written.lower() not in ("vs", "vol", "sq")) if found[3] else "")
+    return words + (_stop(found, any_capital=written.lower() not in _BEFORE_NAMES) if found[3] else "")
 
 
 def _initials(found: re.Match[str]) -> str:

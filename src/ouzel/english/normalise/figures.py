@@ -20,7 +20,7 @@ _LABELS = table(
     """
 no: number | nos: numbers | p: page | pp: pages | vol: volume | vols: volumes | ch: chapter | fig: figure | figs: figures
 sec: section | art: article | eq: equation | para: paragraph | ver: version | v: version | approx: approximately | ca: circa
-op: opus | pt: part | apt: apartment | ste: suite | tel: telephone | st: saint | est: established | min: minimum
+op: opus | pt: part | apt: apartment | ste: suite | tel: telephone | ext: extension | st: saint | est: established | min: minimum
 max: maximum
 """
 )

@@ -8,7 +8,7 @@ from .calendar import MONTHS
 from .numbers import year
 
 _YEAR = r"(?:1[1-9]|20)\d\d"
-_SHORT_YEAR = re.compile(r"(?<![\w'])'(\d\d)(?![\w'])")
+_SHORT_YEAR = re.compile(r"(?:(?<![\w'])|(?<=\bQ[1-4]))'(\d\d)(?![\w'])")
 _FREE = r"(?<![\w.,$£€])"
 _LEAD = r"\b(?:the|their|his|her|my|your|our|in|early|mid|late|low|high|upper|lower)[\s-]"
 _DECADE = re.compile(
@@ -29,7 +29,7 @@ _END = r"(?![\w:/°%$€£-]|[.,]\d)"
 _YEAR_RANGE = re.compile(rf"(?<![\w.,/$€£-])(?P<from>{_YEAR})\s?[-/]\s?(?P<to>{_YEAR}|\d\d){_END}")
 _TWO_YEARS = re.compile(rf"\b(between|from)\s({_YEAR})\s(and|to|until|till|through)\s({_YEAR}){_END}{_COUNTED}", re.IGNORECASE)
 _AFTER = (
-    r"(?:in|since|until|till|by|from|before|after|during|circa|year|early|late|spring|summer|autumn|fall|winter|christmas|q[1-4]"
+    r"(?:in|since|until|'?till?|by|from|before|after|during|circa|year|early|late|spring|summer|autumn|fall|winter|christmas|q[1-4]"
     r"|back\sto|as\sof|founded|established|born)"
 )
 _PART_OF = (
@@ -60,7 +60,7 @@ def speak_decades(text: str) -> str:
 
 def speak_years(text: str) -> str:
     """Spans of years, and four figures that the words around them make a year; all others stay numbers."""
-    text = _SHORT_YEAR.sub(lambda m: _within_century(m[1]), text)
+    text = _SHORT_YEAR.sub(lambda m: f" {_within_century(m[1])}", text)
     if not _FOUR.search(text):
         return text
     text = _YEAR_RANGE.sub(_span, text)
