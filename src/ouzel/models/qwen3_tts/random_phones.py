@@ -16,8 +16,8 @@ from .track import SPECIALS, Track
 Json = dict[str, Any]
 SPEAKERS = ("fern", "moss")
 LANGUAGE = "english"
-CONTROL = ("codec_pad_id", "codec_bos_id", "codec_eos_token_id", "codec_think_id")
-CONTROL += ("codec_nothink_id", "codec_think_bos_id", "codec_think_eos_id")
+THINKING = ("codec_think_id", "codec_nothink_id", "codec_think_bos_id", "codec_think_eos_id")
+CONTROL = ("codec_pad_id", "codec_bos_id", "codec_eos_token_id", *THINKING)
 TEXT_HIDDEN = 32  # narrower than any talker, so that bundles keep the rows unprojected
 PAIRS = 500
 CHANNELS = 8
