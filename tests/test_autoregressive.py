@@ -233,3 +233,13 @@ def test_greedy_codes_are_those_of_the_official_package(tmp_path_factory: pytest
     hidden.append(state.hidden)
     np.testing.assert_array_equal(codes, golden["codes"])
     np.testing.assert_allclose(hidden[1 :: meta["hidden_stride"]], golden["hidden"], atol=1e-4)
+
+
+def test_a_planned_length_is_reached() -> None:
+    """The toy ends at 8, five frames on; rows that plan more frames wait, as they would otherwise be cut short."""
+    talker, _ = toy(ends_at=8)
+    for planned, made in ((5, 5), (4, 5)):
+        frames, finish = play(talker, replace(prompt(3), frames=planned), SAMPLING)
+        assert (len(frames), finish) == (made, "stop")
+    frames, _ = play(talker, replace(prompt(3), frames=7), SAMPLING)
+    assert len(frames) >= 7

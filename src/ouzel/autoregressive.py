@@ -8,7 +8,7 @@ becomes a frame.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,7 @@ class ArTalker:
         limit = min(sampling.max_tokens, room)
         if rows.frames is not None:
             limit = min(limit, rows.frames + _OVERRUN)
+            sampling = replace(sampling, min_tokens=min(max(sampling.min_tokens, rows.frames), limit))
         kv = self._core.start(length + min(limit, _ROOM))
         draws = uniforms(sampling.seed, 0, self._groups, _DRAWN)
         hidden, code0 = self._forward(kv, rows.prefill, chooser, draws[0])

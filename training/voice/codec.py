@@ -4,7 +4,7 @@ Product-quantised levels fit the official quantiser's form: a codeword of group 
 the sum over groups is the frame. Unlike residual levels, each is a function of the frame alone, which makes them far easier to
 predict (reference/aligned_track.md). Group 0 holds the strongest components of the spectrum, the last two pitch and voicing.
 
-    python -m training.voice.codec --work DIR          # fits codec.npz, then writes codes of every utterance
+    python -m training.voice.codec --work DIR     # fits codec.npz, then keeps spectrum and alignment of every utterance in seen-*/
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -63,16 +63,17 @@ class Codec:
         return cls(value["mean"], value["basis"], value["books"], tuple(map(tuple, json.loads(str(value["parts"])))))
 
 
-def features(net: student.Student, record: dict[str, np.ndarray], about: dict[str, object]) -> tuple[Array, Aligned]:
-    """(frames, SIZE) features of an utterance from its first codec frame on, and its alignment."""
-    form = list(about["form"])  # type: ignore[call-overload]
+def features(spectrum: Array, pitch: Array, start: int, count: int) -> Array:
+    """(count, SIZE) features of codec frames from sample `start` on, a multiple of 240; what lies outside is the nearest inside."""
+    rows = np.clip(np.arange(count * SUB) + start // HOP, 0, len(spectrum) - 1)
+    return frames(spectrum[rows].astype(np.float32), *pitch_and_voicing(pitch, count * SUB // 2, start))
+
+
+def seen(net: student.Student, record: dict[str, np.ndarray], about: dict[str, object]) -> tuple[Array, Aligned]:
+    """The spectrum (n, 64) at 100 Hz of a whole utterance, and its alignment, the start on a multiple of 10 ms."""
     whole = student.spectrum(net, record, str(about["speaker"]))
-    aligned = align(form, record["durations"], record["pitch"], whole)
-    count = aligned.frames * SUB
-    first = round(aligned.start / HOP)
-    spectrum = whole[first : first + count]
-    spectrum = np.concatenate([spectrum, np.repeat(spectrum[-1:], count - len(spectrum), axis=0)])
-    return frames(spectrum, *pitch_and_voicing(record["pitch"], count // 2, first * HOP)), aligned
+    aligned = align(list(about["form"]), record["durations"], record["pitch"], whole)  # type: ignore[call-overload]
+    return whole, replace(aligned, start=round(aligned.start / HOP) * HOP)
 
 
 def records(folder: Path) -> Iterator[tuple[Path, dict[str, np.ndarray], dict[str, object]]]:
@@ -160,7 +161,8 @@ def main() -> None:
         for index, (_, record, about) in enumerate(records(args.work / "prefix")):
             if index >= args.fit:
                 break
-            made.append(features(net, record, about)[0])
+            spectrum, aligned = seen(net, record, about)
+            made.append(features(spectrum, record["pitch"], aligned.start, aligned.frames))
         values, test = np.concatenate(made[: -len(made) // 10]), np.concatenate(made[-len(made) // 10 :])
         codec = fit(values)
         error = codec.decode(codec.encode(codec.components(test))) @ codec.basis.T + codec.mean - test
@@ -174,20 +176,21 @@ def main() -> None:
     codec = Codec.read(args.work / "codec.npz")
     for part in ("audio", "prefix"):
         began, count = time.monotonic(), 0
-        out = args.work / f"codes-{part}"
+        out = args.work / f"seen-{part}"
         out.mkdir(exist_ok=True)
         for path, record, about in records(args.work / part):
             if (out / path.name).exists():
                 continue
-            found, aligned = features(net, record, about)
-            components = codec.components(found)
-            np.savez(
-                out / path.name, about=json.dumps(about), codes=codec.encode(components), components=components.astype(np.float16),
-                start=aligned.start, durations=aligned.durations, tones=aligned.tones,
-            )  # fmt: skip
+            spectrum, aligned = seen(net, record, about)
+            with open(out / "new.tmp", "wb") as file:
+                np.savez(
+                    file, about=json.dumps(about), spectrum=spectrum.astype(np.float16), pitch=record["pitch"],
+                    start=aligned.start, frames=aligned.frames, durations=aligned.durations, tones=aligned.tones,
+                )  # fmt: skip
+            (out / "new.tmp").rename(out / path.name)
             count += 1
             if count % 200 == 0:
-                print(f"codes of {part}: {count} in {time.monotonic() - began:.0f} s", flush=True)
+                print(f"seen of {part}: {count} in {time.monotonic() - began:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ and the report counts: they are never in it.
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import random
 import re
@@ -51,14 +50,10 @@ def bible() -> Iterator[str]:
                 yield sentence.strip()
 
 
-_NAMES = """Anna Peter Maria John Sarah Michael Emma Thomas Julia David Laura Robert Alice Henry Sophia Daniel Rachel Frank Helen George
-Nancy Walter Diana Simon Paula Victor Linda Arthur Karen Martin Oliver Grace Kevin Rebecca Steven Monica Jason Chloe Bruce Wendy
-Smith Johnson Miller Davis Wilson Anderson Taylor Moore Jackson Harris Clark Lewis Walker Young King Wright Hill Green Baker Nelson
-London Paris Berlin Chicago Boston Dallas Denver Seattle Houston Phoenix Toronto Madrid Vienna Dublin Sydney Tokyo Moscow Cairo
-Washington California Texas Florida Arizona Michigan Virginia Oregon Nevada Canada Germany France Spain Italy Japan China India Brazil""".split()
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_UNITS = "miles minutes dollars percent pounds meters hours degrees people days weeks pages inches gallons seconds years feet".split()
+_NAMES = ["Anna", "Peter", "Maria", "John", "Sarah", "Michael", "Emma", "Thomas", "Julia", "David", "Laura", "Robert", "Alice", "Henry", "Sophia", "Daniel", "Rachel", "Frank", "Helen", "George", "Nancy", "Walter", "Diana", "Simon", "Paula", "Victor", "Linda", "Arthur", "Karen", "Martin", "Oliver", "Grace", "Kevin", "Rebecca", "Steven", "Monica", "Jason", "Chloe", "Bruce", "Wendy", "Smith", "Johnson", "Miller", "Davis", "Wilson", "Anderson", "Taylor", "Moore", "Jackson", "Harris", "Clark", "Lewis", "Walker", "Young", "King", "Wright", "Hill", "Green", "Baker", "Nelson", "London", "Paris", "Berlin", "Chicago", "Boston", "Dallas", "Denver", "Seattle", "Houston", "Phoenix", "Toronto", "Madrid", "Vienna", "Dublin", "Sydney", "Tokyo", "Moscow", "Cairo", "Washington", "California", "Texas", "Florida", "Arizona", "Michigan", "Virginia", "Oregon", "Nevada", "Canada", "Germany", "France", "Spain", "Italy", "Japan", "China", "India", "Brazil"]
+_MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_UNITS = ["miles", "minutes", "dollars", "percent", "pounds", "meters", "hours", "degrees", "people", "days", "weeks", "pages", "inches", "gallons", "seconds", "years", "feet"]
 _THINGS = """the kitchen light|the front door|a glass of water|my new phone|the blue car|your next meeting|the morning train|our garden
 the old bridge|a cup of coffee|the weather report|the second chapter|her birthday party|this evening's dinner|the living room|a red jacket
 the music|the alarm|the shopping list|the big dog|the school bus|a cheese sandwich|the hotel|the airport|the office|the hospital""".replace("\n", "|").split("|")
@@ -75,7 +70,7 @@ About {n} percent of the {u} were gone.|Doctor {name} will see you at {t}.|Miste
 
 
 def _letters(rng: random.Random) -> str:
-    return ", ".join(rng.choice("A B C D E F G H I J K L M N O P Q R S T U V W X Y Z".split()) for _ in range(rng.randint(2, 5)))
+    return ", ".join(rng.choice(["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z"]) for _ in range(rng.randint(2, 5)))
 
 
 def _clock(rng: random.Random) -> str:

@@ -17,17 +17,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .codec import Codec
-from .features import FRAME, mel_bank
+from .codec import Codec, features
+from .features import FRAME, HOP, SUB, mel_bank
 from .vocoder import CONFIG, Vocoder
 
 SHIFT = 480  # samples by which sound follows its code: a causal network hears 20 ms of what comes
+SHIFTS = SUB  # cuts of one utterance into frames, 10 ms apart
 SIZES = (256, 512, 1024, 2048)
 CROP, BATCH = 10, 4
 LEFT = 1  # frames at a crop's start that are not judged: their past is missing
 
 
-def scales(codec: Codec, spread: np.ndarray) -> np.ndarray:
+def scales(spread: np.ndarray) -> np.ndarray:
     """(128,) factors that bring components of very different strength nearer to each other; spread: their deviations."""
     return np.asarray(1 / np.sqrt(np.maximum(spread, 1e-3)), np.float32)
 
@@ -60,28 +61,33 @@ class Spectra(nn.Module):
 
 
 class Data:
-    """Utterances with waveforms: vectors (T, 128) and samples (1920 T,), the sound SHIFT late."""
+    """Utterances with waveforms: vectors (T, 128) of eight cuts into frames, each 10 ms before the last, and samples; sound is
+    SHIFT late. The sample where cut k begins is (7 - k) * 240."""
 
     def __init__(self, work: Path, codec: Codec) -> None:
-        self.items: list[tuple[Tensor, Tensor]] = []
+        self.items: list[tuple[list[Tensor], Tensor]] = []
         self._seen: set[str] = set()
         self._work, self._codec = work, codec
         self.factors = np.ones(128, np.float32)
 
     def load(self) -> None:
-        for path in sorted((self._work / "codes-audio").glob("*.npz")):
+        for path in sorted((self._work / "seen-audio").glob("*.npz")):
             if path.name in self._seen or path.name.startswith("."):
                 continue
             self._seen.add(path.name)
             with np.load(path) as value, np.load(self._work / "audio" / path.name) as record:
-                vectors = self._codec.decode(value["codes"]) * self.factors
-                start = int(value["start"]) - SHIFT
+                start, count, spectrum, pitch = int(value["start"]), int(value["frames"]), value["spectrum"], value["pitch"]
                 audio = record["audio"].astype(np.float32) / 32767
-            audio = np.pad(audio, (max(0, -start), FRAME * len(vectors)))[max(start, 0) :][: len(vectors) * FRAME]
-            self.items.append((torch.from_numpy(vectors.astype(np.float32)), torch.from_numpy(audio.copy())))
+            cuts = []
+            for shift in range(SHIFTS):
+                found = self._codec.components(features(spectrum, pitch, start - shift * HOP, count))
+                cuts.append(torch.from_numpy((self._codec.decode(self._codec.encode(found)) * self.factors).astype(np.float32)))
+            begin = start - (SHIFTS - 1) * HOP - SHIFT
+            audio = np.pad(audio, (max(0, -begin), FRAME * (count + 1)))[max(begin, 0) :][: count * FRAME + (SHIFTS - 1) * HOP]
+            self.items.append((cuts, torch.from_numpy(audio.copy())))
 
     def split(self) -> tuple[list[Any], list[Any]]:
-        train = [item for i, item in enumerate(self.items) if i % 25 != 7 and len(item[0]) > CROP]
+        train = [item for i, item in enumerate(self.items) if i % 25 != 7 and len(item[0][0]) > CROP]
         return train, [item for i, item in enumerate(self.items) if i % 25 == 7][:16]
 
 
@@ -108,7 +114,8 @@ def evaluate(net: Vocoder, spectra: Spectra, test: list[Any]) -> list[float]:
     """Mean losses over held-out utterances, of at most 40 frames each."""
     found = []
     with torch.no_grad():
-        for vectors, audio in test:
+        for cuts, audio in test:
+            vectors, audio = cuts[0], audio[(SHIFTS - 1) * HOP :]
             made = net(vectors[:40].T[None])
             skip = LEFT * FRAME
             found.append([float(x) for x in spectra(made[:, skip:], audio[None, skip : made.shape[1]])])
@@ -132,8 +139,10 @@ def main() -> None:
     if state:
         data.factors = state["factors"]
     else:
-        first = [np.load(p)["components"].astype(np.float32) for p in sorted((args.work / "codes-audio").glob("*.npz"))[:100]]
-        data.factors = scales(codec, np.concatenate(first).std(0))
+        data.load()
+        spread = torch.cat([cuts[0] for cuts, _ in data.items[:100]]).numpy().std(0)
+        data = Data(args.work, codec)
+        data.factors = scales(spread)
     data.load()
     net, spectra, judge = Vocoder(CONFIG, args.units), Spectra(), Discriminator()
     optimiser = torch.optim.AdamW(net.parameters(), args.rate, betas=(0.8, 0.99), weight_decay=0.01)
@@ -150,11 +159,11 @@ def main() -> None:
         step, spent = state["step"], state["spent"]
     train, test = data.split()
     print(
-        f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {sum(len(v) for v, _ in train) * 0.08 / 60:.1f} min",
+        f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {sum(len(cuts[0]) for cuts, _ in train) * 0.08 / 60:.1f} min",
         flush=True,
     )
     rng = np.random.default_rng(step)
-    weights = np.array([len(v) - CROP for v, _ in train], float)
+    weights = np.array([len(cuts[0]) - CROP for cuts, _ in train], float)
     began, earlier, saved, losses = time.process_time(), spent, time.monotonic(), []
     while spent < args.minutes * 60:
         spent = earlier + time.process_time() - began
@@ -163,7 +172,9 @@ def main() -> None:
             group["lr"] = args.rate * min(1, (step + 1) / 100) * (0.03 + 0.97 * 0.5 * (1 + np.cos(np.pi * min(done, 1))))
         vectors, audio = [], []
         for index in rng.choice(len(train), BATCH, p=weights / weights.sum()):
-            v, a = train[index]
+            cuts, whole = train[index]
+            shift = int(rng.integers(SHIFTS))
+            v, a = cuts[shift], whole[(SHIFTS - 1 - shift) * HOP :]
             at = int(rng.integers(0, len(v) - CROP + 1))
             vectors.append(v[at : at + CROP].T)
             audio.append(a[at * FRAME : (at + CROP) * FRAME])
@@ -211,7 +222,7 @@ def main() -> None:
             os.replace(path.with_suffix(".tmp"), path)
             data.load()
             train, test = data.split()
-            weights = np.array([len(v) - CROP for v, _ in train], float)
+            weights = np.array([len(cuts[0]) - CROP for cuts, _ in train], float)
 
 
 if __name__ == "__main__":

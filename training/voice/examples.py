@@ -1,4 +1,4 @@
-"""Training examples of the talker: text ids and codes of each utterance, one id a frame."""
+"""Training examples: what is known of each utterance, and its cut into codec frames with one text id each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ouzel.english.phones import BREAK, MARKS, PHONES
-from ouzel.models.qwen3_tts.prosody import contour, halves, is_voiced
+from ouzel.models.qwen3_tts.prosody import LEAD_MS, contour, halves, is_voiced
 from ouzel.models.qwen3_tts.track import Track
 
-from .features import Array
+from .codec import Codec, features
+from .features import HOP, Array
 
 ALPHABET = (*PHONES, BREAK)
 LEVELS, STEP = 12, 1.5
@@ -22,7 +23,8 @@ DEV = 40  # every 40th utterance is for tuning, never for training
 
 @dataclass(frozen=True)
 class Example:
-    """ids (T,) text ids; codes (T, 16); form, ms (symbols,) and semitones from the speaker's mean (NaN unvoiced)."""
+    """What is known of an utterance. form, ms (symbols,) and semitones from the speaker's mean (NaN unvoiced); spectrum and Hz of
+    the whole, start (samples) and frames of what is spoken."""
 
     name: str
     text: str
@@ -31,9 +33,36 @@ class Example:
     form: tuple[str, ...]
     durations: Array
     tones: Array
+    spectrum: np.ndarray
+    hertz: Array
+    start: int
+    frames: int
+
+
+@dataclass(frozen=True)
+class Take:
+    """An utterance cut into codec frames: halves (n,) and their pitch (n,) for `Track.ids`; codes (T, 16)."""
+
+    name: str
+    text: str
+    speaker: str
     halves: np.ndarray
     pitch: Array
     codes: np.ndarray
+
+
+_INDEX = {symbol: i for i, symbol in enumerate(ALPHABET)}
+
+
+def take(example: Example, codec: Codec, shift: int = 0) -> Take:
+    """The utterance with its frames beginning `shift` * 10 ms earlier. Shifts make eight different takes of one."""
+    spoken = spoken_durations(example.form, example.durations)
+    symbols, owners = halves(example.form, spoken, _INDEX, LEAD_MS + 10 * shift)
+    pitch = contour(example.form, filled(example.form, example.tones), owners)
+    count = (len(symbols) + 1) // 2
+    values = features(example.spectrum, example.hertz, example.start - shift * HOP, count)
+    codes = codec.encode(codec.components(values)).astype(np.int64)
+    return Take(example.name, example.text, example.speaker, symbols, pitch, codes)
 
 
 def spoken_durations(form: tuple[str, ...], durations: Array) -> Array:
@@ -52,47 +81,51 @@ def filled(form: tuple[str, ...], tones: Array) -> Array:
     return np.interp(np.arange(len(form)), np.flatnonzero(known), tones[known]).astype(np.float32)
 
 
-def load(folder: Path, limit: int | None = None) -> tuple[list[Example], dict[str, float]]:
-    """Examples of a codes folder and each speaker's mean in semitones from 150 Hz."""
-    raw = []
-    for path in sorted(folder.glob("*.npz"))[:limit]:
-        with np.load(path) as value:
-            about = json.loads(str(value["about"]))
-            raw.append((path.stem, about, value["durations"], value["tones"], value["codes"]))
-    means = {
-        speaker: float(np.nanmean(np.concatenate([tones for _, about, _, tones, _ in raw if about["speaker"] == speaker])))
-        for speaker in sorted({about["speaker"] for _, about, *_ in raw})
-    }
-    index = {symbol: i for i, symbol in enumerate(ALPHABET)}
-    return [_example(*item, means, index) for item in raw], means
+class Corpus:
+    """The examples of a `seen-*` folder, read as they come into being. means: of each speaker, semitones from 150 Hz."""
+
+    def __init__(self, folder: Path, means: Mapping[str, float] | None = None) -> None:
+        self.examples: list[Example] = []
+        self._folder, self._read = folder, set[str]()
+        self.means = dict(means or {})
+        self.refresh()
+
+    def refresh(self, limit: int | None = None) -> None:
+        raw = []
+        for path in sorted(self._folder.glob("*.npz"))[:limit]:
+            if path.name in self._read:
+                continue
+            self._read.add(path.name)
+            with np.load(path) as value:
+                raw.append((path.stem, json.loads(str(value["about"])), {name: value[name] for name in value.files if name != "about"}))
+        if not self.means:
+            for speaker in sorted({about["speaker"] for _, about, _ in raw}):
+                tones = np.concatenate([v["tones"] for _, about, v in raw if about["speaker"] == speaker])
+                self.means[speaker] = float(np.nanmean(tones))
+        for name, about, value in raw:
+            speaker = str(about["speaker"])
+            self.examples.append(
+                Example(
+                    name, str(about["text"]), speaker, float(about["speed"]), tuple(about["form"]), value["durations"],
+                    value["tones"] - np.float32(self.means[speaker]), value["spectrum"], value["pitch"], int(value["start"]),
+                    int(value["frames"]),
+                )
+            )  # fmt: skip
+
+    @property
+    def train(self) -> list[Example]:
+        return [e for e in self.examples if int(e.name) // 2 % DEV != 3]
+
+    @property
+    def tuning(self) -> list[Example]:
+        """Never trained on: what is watched while training."""
+        return [e for e in self.examples if int(e.name) // 2 % DEV == 3]
 
 
-def _example(
-    name: str, about: Mapping[str, object], durations: Array, tones: Array, codes: np.ndarray, means: Mapping[str, float],
-    index: Mapping[str, int],
-) -> Example:  # fmt: skip
-    form, speaker = tuple(about["form"]), str(about["speaker"])  # type: ignore[arg-type]
-    spoken = spoken_durations(form, durations)
-    symbols, owners = halves(form, spoken, index)
-    tones = tones - means[speaker]
-    pitch = contour(form, filled(form, tones), owners)
-    count = (len(symbols) + 1) // 2
-    codes = np.concatenate([codes, np.repeat(codes[-1:], max(0, count - len(codes)), axis=0)])[:count]
-    return Example(
-        name, str(about["text"]), speaker, float(about["speed"]), form, durations, tones, symbols, pitch, codes.astype(np.int64)  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def make_track(examples: list[Example]) -> Track:
+def make_track(takes: list[Take]) -> Track:
     """The pairs of halves that occur, and each symbol with itself."""
     pairs = {(i, i) for i in range(len(ALPHABET))}
-    for example in examples:
-        padded = np.concatenate([example.halves, [0, 0, 0]])
+    for one in takes:
+        padded = np.concatenate([one.halves, [0, 0, 0]])
         pairs |= set(zip(padded[1::2].tolist(), padded[2::2].tolist(), strict=False))
     return Track(ALPHABET, tuple(sorted(pairs)), LEVELS, STEP)
-
-
-def split(examples: list[Example]) -> tuple[list[Example], list[Example]]:
-    """Training and tuning examples."""
-    tuning = [e for e in examples if int(e.name) // 2 % DEV == 3]
-    return [e for e in examples if int(e.name) // 2 % DEV != 3], tuning

@@ -218,7 +218,7 @@ class Voice(nn.Module):
         count = len(ids)
         prefix = torch.stack([self.prefix(speaker, "english") for speaker in speakers])
         bos = self.codes([CODEC_IDS["codec_bos_id"]])[0]
-        longest = max(map(len, ids))
+        longest, ends = max(map(len, ids)), torch.tensor([len(one) for one in ids])
         text = torch.zeros(count, longest + limit + 1, dtype=torch.long)
         for row, one in enumerate(ids):
             text[row, : len(one)] = one
@@ -231,6 +231,7 @@ class Voice(nn.Module):
             hidden, past = self.talker(x, past)
             last = hidden[:, -1]
             logits = self.first_logits(last)
+            logits[step < ends, CODES] = -torch.inf  # the front end knows how long its text is
             first = _pick(logits, temperature)
             alive &= first != CODES
             if not alive.any():

@@ -24,13 +24,13 @@ from .codec import CODES, Codec
 from .model import CODEC_IDS, Voice
 
 BATCH = 10
-PREDICTED = 0.08  # share of the frames on which the code predictor is trained in a step
+PREDICTED = 0.15  # share of the frames on which the code predictor is trained in a step
 
 
 class Batch:
     """Right-padded. text (B, T + 1) with the end id after each text; codes (B, T, 16); lengths (B,)."""
 
-    def __init__(self, items: list[data.Example], track: Track) -> None:
+    def __init__(self, items: list[data.Take], track: Track) -> None:
         self.lengths = torch.tensor([len(e.codes) for e in items])
         longest = int(self.lengths.max())
         self.text = torch.zeros(len(items), longest + 1, dtype=torch.long)
@@ -99,16 +99,16 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     codec = Codec.read(args.work / "codec.npz")
-    everything, means = data.load(args.work / "codes-prefix")
+    corpus = data.Corpus(args.work / "seen-prefix")
     path = args.work / "talker.pt"
     state = torch.load(path, weights_only=False) if path.exists() else None
     if state:
-        track, spread, means = Track.parse(state["track"]), state["spread"], state["means"]
+        track, spread = Track.parse(state["track"]), state["spread"]
     else:
-        track = data.make_track(everything)
-        sample = np.concatenate([codec.decode(e.codes) for e in everything[:400]])
+        takes = [data.take(e, codec, i % 8) for i, e in enumerate(corpus.examples)]
+        track = data.make_track(takes)
+        sample = np.concatenate([codec.decode(e.codes) for e in takes[:400]])
         spread = sample.std(0).astype(np.float32)
-    train, tuning = data.split(everything)
     net = Voice(track, codec, spread)
     net.register_buffer("weight", weights(spread), persistent=False)
     decayed = [p for p in net.parameters() if p.ndim > 1]
@@ -123,24 +123,28 @@ def main() -> None:
         optimiser.load_state_dict(state["optimiser"])
         step, earlier = state["step"], state["spent"]
     size = sum(p.numel() for p in net.parameters()) / 1e6
-    hours = sum(len(e.codes) for e in train) * 0.08 / 3600
-    print(f"{size:.2f} M parameters, {hours:.2f} h, {len(track.pairs)} pairs, {track.size} text ids, means {means}", flush=True)
+    hours = sum(e.frames for e in corpus.train) * 0.08 / 3600
+    print(f"{size:.2f} M parameters, {hours:.2f} h, {len(track.pairs)} pairs, {track.size} text ids, means {corpus.means}", flush=True)
     rng = np.random.default_rng(step)
     began, spent, saved, queue, seen = time.process_time(), earlier, time.monotonic(), [], []
-    held = [Batch(tuning[i : i + 12], track) for i in range(0, min(len(tuning), 36), 12)]
+    held_takes = [data.take(e, codec) for e in corpus.tuning[:36]]
+    held = [Batch(held_takes[i : i + 12], track) for i in range(0, len(held_takes), 12)]
+    train: list[data.Example] = []
     while spent < args.minutes * 60:
         spent = earlier + time.process_time() - began
         done = min(spent / (args.minutes * 60), 1)
         for group in optimiser.param_groups:
             group["lr"] = args.rate * min(1, (step + 1) / 150) * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * done)))
         if not queue:
-            train, _ = data.split(data.load(args.work / "codes-prefix")[0])  # what has been made meanwhile
-            lengths = np.array([len(e.codes) for e in train])
+            corpus.refresh()  # what has been made meanwhile
+            train = corpus.train
+            lengths = np.array([e.frames for e in train])
+            print(f"a new round of {lengths.sum() * 0.08 / 3600:.2f} h", flush=True)
             order = np.argsort(lengths + rng.random(len(lengths)) * 10)
             queue = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
             rng.shuffle(queue)
         net.train()
-        found = losses(net, Batch([train[i] for i in queue.pop()], track), rng, args.noise, PREDICTED)
+        found = losses(net, Batch([data.take(train[i], codec, int(rng.integers(8))) for i in queue.pop()], track), rng, args.noise, PREDICTED)
         loss = 0.5 * found["first"] + 0.1 * found["end"] + 6 * found["error"] + 0.1 * found["groups"].sum()
         optimiser.zero_grad()
         loss.backward()
@@ -167,7 +171,7 @@ def main() -> None:
                 flush=True,
             )
             whole = {"net": live, "average": average, "optimiser": optimiser.state_dict(), "step": step, "spent": spent}
-            whole |= {"track": track.value(), "spread": spread, "means": means}
+            whole |= {"track": track.value(), "spread": spread, "means": corpus.means}
             torch.save(whole, path.with_suffix(".tmp"))
             os.replace(path.with_suffix(".tmp"), path)
 

@@ -37,18 +37,19 @@ def load(
     """Open a bundle and get it ready to speak.
 
     model: a bundle folder, or the name of one that was pulled or converted; None: $OUZEL_MODEL, else the default one.
-    deploy: a deploy YAML or the name of one that comes with ouzel. overrides: what a command line would change in it, or stage
-    id -> fields. schedule: "auto", "fixed:2/25", "ramp:4,4,8,16,25", "adaptive", "full" or a ScheduleSpec, instead of the deploy
-    file's. threads: of every stage, 0 lets the runtime choose. options: of the engine, instead of the deploy file's
-    high_water_s and max_num_seqs. stuck: False switches the stuck detector off, which random-weight models need; a StuckPolicy
-    sets its limits. text: how texts are cleaned and cut. warm_up: speak a few frames to nobody first.
+    deploy: a deploy YAML or the name of one that comes with ouzel; without one the bundle's own, then the family's. overrides:
+    what a command line would change in it, or stage id -> fields. schedule: "auto", "fixed:2/25", "ramp:4,4,8,16,25", "adaptive",
+    "full" or a ScheduleSpec, instead of the deploy file's. threads: of every stage, 0 lets the runtime choose. options: of the
+    engine, instead of the deploy file's high_water_s and max_num_seqs. stuck: False switches the stuck detector off, which
+    random-weight models need; a StuckPolicy sets its limits. text: how texts are cleaned and cut. warm_up: speak a few frames to
+    nobody first.
     Raises BundleError, ConfigError, MissingExtraError.
     """
     bundle = open_bundle(resolve_model(model))
     family = get_family(bundle.manifest.family)
     pipeline = family.pipeline()
     given = overrides if isinstance(overrides, Overrides) or overrides is None else Overrides(stages=overrides)
-    name = deploy or (given.deploy_config if given is not None else None) or pipeline.default_deploy
+    name = deploy or (given.deploy_config if given is not None else None) or bundle.deploy or pipeline.default_deploy
     if name is None:
         raise ConfigError(f"Family {family.name!r} has no deploy file of its own; give one with deploy=.")
     config = load_deploy(name, overrides=given, pipeline=pipeline)

@@ -89,6 +89,8 @@ def _segment(
     request: SpeechRequest, frontend: Frontend, defaults: TalkerSampling, seed: int, index: int, piece: str, tokens: int
 ) -> Segment:
     limit = frontend.frame_budget(tokens, defaults.max_tokens, request.max_new_tokens)
+    # A topology names the published models' end id; an id that this model lacks never comes.
+    stops = {i for i in defaults.stop_token_ids if i < frontend.codec_ids} | {frontend.stop_token_id}
     sampling = replace(
         defaults,
         temperature=_first(request.temperature, defaults.temperature),
@@ -96,7 +98,7 @@ def _segment(
         top_p=_first(request.top_p, defaults.top_p),
         max_tokens=limit,
         min_tokens=min(defaults.min_tokens, limit),
-        stop_token_ids=tuple(dict.fromkeys((*defaults.stop_token_ids, frontend.stop_token_id))),
+        stop_token_ids=tuple(sorted(stops)),
         seed=segment_seed(seed, index),
     )
     return Segment(

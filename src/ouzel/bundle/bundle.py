@@ -15,6 +15,7 @@ from ouzel.bundle.manifest import MANIFEST_NAME, Artifact, Manifest, safe_path
 from ouzel.bundle.verify import verify_files
 from ouzel.errors import BundleError
 
+DEPLOY = "deploy.yaml"
 _NUMBERS = (np.dtype("<f2"), np.dtype("<f4"))
 
 
@@ -34,6 +35,11 @@ class Bundle:
         wanted = " ".join(w for w in (runtime, weights) if w) or "any runtime"
         have = ", ".join(f"{a.runtime} {a.weights}" for a in of_stage) or "none"
         raise BundleError(f"Bundle {self.manifest.name!r} has no {stage!r} for {wanted}. Valid choices: {have}.")
+
+    @property
+    def deploy(self) -> Path | None:
+        """The deploy file that the bundle brings along: what it is spoken with unless another is named."""
+        return self.root / DEPLOY if DEPLOY in self.manifest.files else None
 
     def path(self, rel: str) -> Path:
         """Where a listed file lies; BundleError when the manifest does not list it."""

@@ -12,9 +12,8 @@ had HH AE0 D|can K AE0 N|will W IH0 L|would W UH0 D|could K UH0 D|should SH UH0 
 he HH IY0|she SH IY0|it IH0 T|we W IY0|you Y UW0|they DH EY0|me M IY0|him HH IH0 M|her HH ER0|us AH0 S|them DH EH0 M
 i AY2|my M AY0|your Y AO0 R|his HH IH0 Z|its IH0 T S|our AA0 R|their DH EH0 R|i'm AY2 M|i'll AY2 L|it's IH0 T S
 """
-WEAK: dict[str, tuple[str, ...]] = {
-    word: tuple(phones.split()) for word, _, phones in (entry.partition(" ") for entry in _TABLE.strip().replace("\n", "|").split("|"))
-}
+_ENTRIES = (entry.split() for entry in _TABLE.strip().replace("\n", "|").split("|"))
+WEAK: dict[str, tuple[str, ...]] = {word: tuple(phones) for word, *phones in _ENTRIES}
 """Lower-case word to phones."""
 
 _BEFORE_VOWEL = {"the": ("DH", "IY0"), "to": ("T", "UW0")}

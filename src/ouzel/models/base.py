@@ -58,6 +58,10 @@ class Frontend(Protocol):
     def segment_tokens(self) -> int:
         """`count_tokens` of the longest text that is comfortably spoken in one go."""
 
+    @property
+    def codec_ids(self) -> int:
+        """Number of codebook-0 ids, control ids included."""
+
     def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
         """`TalkerSampling.max_tokens` of a segment: a net under runaways, at most `configured`; `requested` is honoured.
 

@@ -54,8 +54,10 @@ def _read(path: Path, check: Callable[[Raw, str], None], seen: tuple[Path, ...])
     if base is None:
         return raw
     below = path.parent / base
+    if not os.path.isfile(below) and Path(base).parent == Path():
+        below = DEPLOY_DIR / base  # a bundle's own file stands on one of the package's
     if not os.path.isfile(below):
-        raise ConfigError(f"{path}: base_config {base!r} does not exist (looked for {below}).")
+        raise ConfigError(f"{path}: base_config {base!r} does not exist (looked for {path.parent / base}).")
     return merge.documents(_read(below, check, (*seen, here)), raw)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ class Qwen3TtsFamily:
         return Checkpoint(path)
 
     def write_frontend(self, checkpoint: Checkpoint, writer: BundleWriter, weights: str, progress: Progress) -> None:
-        """Configs, text side, voices.json if there is one, and the tables, float32 for fp32 weights, else float16."""
+        """Configs, text side, voices.json and deploy.yaml if present, tables (float32 for fp32 weights, else float16)."""
         progress("tokenizer", 0.0)
         writer.describe(task=checkpoint.config.task)
         writer.json(CONFIG, load_json(checkpoint.folder / "config.json"))
@@ -67,6 +68,10 @@ class Qwen3TtsFamily:
             about = load_json(checkpoint.folder / VOICES)
             voices_of(checkpoint.config.talker, about, f"{checkpoint.folder / VOICES}", CheckpointError)
             writer.json(VOICES, about)
+        from ouzel.bundle import DEPLOY
+
+        if os.path.isfile(checkpoint.folder / DEPLOY):
+            shutil.copyfile(checkpoint.folder / DEPLOY, writer.path(DEPLOY))
         dtype = np.float32 if weights == "fp32" else np.float16
         write_tables(checkpoint, writer, dtype, lambda done: progress("embedding tables", 0.1 + 0.9 * done))
 

@@ -80,6 +80,10 @@ class Qwen3TtsFrontend:
     def segment_tokens(self) -> int:
         return SEGMENT_FRAMES if self._tokenizer.aligned else SEGMENT_TOKENS
 
+    @property
+    def codec_ids(self) -> int:
+        return self._talker.vocab_size
+
     def frame_budget(self, text_tokens: int, configured: int, requested: int | None = None) -> int:
         return frame_budget(text_tokens, configured, requested)
 

@@ -1,6 +1,7 @@
 """Durations and pitch of a spoken form: a small convolutional network over its symbols, numpy only.
 
-It sees the whole sentence, so that a question rises and a phrase end slows down although the talker hears the text frame by frame.
+It sees the whole sentence, so that a question rises and a phrase end slows down although the talker hears the text frame by
+frame.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def is_voiced(symbol: str) -> bool:
 def halves(form: Sequence[str], durations: Array, alphabet: Mapping[str, int], offset: float = LEAD_MS) -> tuple[Ids, Ids]:
     """Alphabet index and form index of every half of 40 ms.
 
-    durations: (symbols,) ms. Every phone gets at least one half, a break or mark may get none; a mark is silence, and so is a break
-    longer than PAUSE_MS.
+    durations: (symbols,) ms. Every phone gets at least one half, a break or mark may get none; a mark is silence, and so
+    is a break longer than PAUSE_MS.
     The form index of the silence before and after is -1.
     """
     ends = (offset + np.cumsum(durations)) / HALF_MS
@@ -61,7 +62,7 @@ def contour(form: Sequence[str], tones: Array, owners: Ids) -> Array:
             values.append(tones[index])
     if not places:
         return np.zeros(len(owners), np.float32)
-    return np.interp(np.arange(len(owners)), places, values).astype(np.float32)
+    return np.asarray(np.interp(np.arange(len(owners)), places, values), np.float32)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Prosody:
     weights: Mapping[str, Array]
 
     def predict(self, form: Sequence[str], speaker: str, rate: float = 1.0) -> tuple[Array, Array]:
-        """form: a spoken form; rate: 2 is twice as fast. Returns ms (symbols,) and semitones from the speaker's mean (symbols,)."""
+        """ms (symbols,) and semitones from the speaker's mean (symbols,) of a spoken form; rate: 2 is twice as fast."""
         w = self.weights
         index = {symbol: i for i, symbol in enumerate(self.symbols)}
         x = w["symbol"][[index[symbol] for symbol in form]] + w["speaker"][self.speakers.index(speaker)]

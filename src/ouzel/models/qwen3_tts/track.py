@@ -64,9 +64,9 @@ class Track:
         pair = np.asarray(vars(self)["_table"])[first, second]
         return np.asarray(len(SPECIALS) + pair * self.levels + level, np.int64)
 
-    def level(self, semitones: NDArray[np.float32]) -> Ids:
+    def level(self, semitones: NDArray[np.floating[Any]]) -> Ids:
         middle = (self.levels - 1) / 2
-        return np.rint(np.clip(semitones / self.step + middle, 0, self.levels - 1)).astype(np.int64)
+        return np.asarray(np.rint(np.clip(semitones / self.step + middle, 0, self.levels - 1)), np.int64)
 
     def parts(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
         """(first, second, level) of track ids, the inverse of `ids` for known pairs."""
