@@ -5,9 +5,11 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
 TEXT   ?= Hello from the edge.
 DEMO   := build/demo
+# how the embedded bundle is stored: docs/voice-report.md compares
+EMBEDDED ?= --weights int8
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: say test lint format bench soak oracle runtime-size voice-report clean help
+.PHONY: say test lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."]   speak a sentence into hello.wav'
@@ -16,6 +18,10 @@ help:
 	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 5 GB of disk)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks'
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
+	@echo 'make voice-data         the teacher speaks the corpus (hours; resumes)   [VOICE_WORK=$(VOICE_WORK)]'
+	@echo 'make voice-codec        spectrum student, codebooks, codec decoder (hours; resumes)'
+	@echo 'make voice-talker       pace and pitch, talker, code predictor (hours; resumes)'
+	@echo 'make voice-export       the trained parts as a checkpoint and as the embedded bundle'
 	@echo 'make voice-report       judge the embedded voice beside its teacher: docs/voice-report.md (an hour of one core)'
 	@echo 'make runtime-size       install the runtime alone into a fresh venv and print its size'
 	@echo 'make clean              remove what the other targets made'
@@ -71,6 +77,27 @@ bench: $(VENV)/.convert .venv-official/.done
 
 soak: $(VENV)/.convert $(DEMO)/manifest.json
 	$(BIN)/python -m ouzel.bench.soak $(DEMO)
+
+# Training the embedded voice: training/README.md. Everything that is made lies in VOICE_WORK and is taken up again where it ended.
+VOICE_WORK ?= build/voice
+STEP = $(BIN)/python -m training.voice.$(1) --work $(VOICE_WORK)
+
+voice-data: $(VENV)/.voice
+	$(call STEP,data) --part audio --minutes 90
+	$(call STEP,data) --part prefix --minutes 480
+
+voice-codec: $(VENV)/.voice
+	test -e $(VOICE_WORK)/student.pt || $(call STEP,student) --minutes 8
+	$(call STEP,codec)
+	$(call STEP,decoder) --minutes 180
+
+voice-talker: $(VENV)/.voice
+	test -e $(VOICE_WORK)/prosody.json || $(call STEP,prosody) --minutes 8
+	$(call STEP,talker) --minutes 120
+
+voice-export: $(VENV)/.voice
+	$(call STEP,export)
+	$(BIN)/ouzel convert $(VOICE_WORK)/checkpoint src/ouzel/voices/embedded $(EMBEDDED) --force
 
 # REPORT="--bundle DIR --compare FP32 INT4" judges other bundles; see training/voice/report.py.
 voice-report: $(VENV)/.voice
