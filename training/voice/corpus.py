@@ -77,7 +77,7 @@ def _clock(rng: random.Random) -> str:
     hour = num2words(rng.randint(1, 12))
     form = rng.randrange(5)
     minute = rng.randint(1, 59)
-    half = rng.choice(("a m", "p m"))
+    half = rng.choice(("A M", "P M"))
     return (
         f"{hour} o'clock",
         f"half past {hour}",
