@@ -1,4 +1,4 @@
-"""The embedded voice's checkpoint in the official package: strict loading, the same codes from the same prompt rows, the same sound.
+"""The embedded checkpoint in the official package: strict loading, the same codes from the same prompt rows, the same sound.
 
     .venv/bin/python tools/oracle/embedded.py ours CHECKPOINT BUNDLE OUT.npz          # BUNDLE: the checkpoint as fp32
     .venv-official/bin/python tools/oracle/embedded.py official CHECKPOINT OUT.npz    # compares, and fails if they differ
