@@ -101,7 +101,7 @@ voice-export: $(VENV)/.voice
 
 # REPORT="--bundle DIR --compare FP32 INT4" judges other bundles; see training/voice/report.py.
 voice-report: $(VENV)/.voice
-	$(BIN)/python -m training.voice.report $(REPORT)
+	$(call STEP,report) $(REPORT)
 
 oracle:
 	tools/oracle/regenerate.sh

@@ -75,9 +75,10 @@ def open_cores(bundle: Bundle) -> Cores:
 def sampling_of(bundle: Bundle) -> TalkerSampling:
     """What a request without options is spoken with."""
     pipeline = get_family(bundle.manifest.family).pipeline()
-    if pipeline.default_deploy is None:
-        raise ConfigError(f"Family {bundle.manifest.family!r} has no deploy file of its own.")
-    config = load_deploy(pipeline.default_deploy, pipeline=pipeline)
+    deploy = bundle.deploy or pipeline.default_deploy
+    if deploy is None:
+        raise ConfigError(f"Neither the bundle {bundle.root.name} nor family {bundle.manifest.family!r} has a deploy file.")
+    config = load_deploy(deploy, pipeline=pipeline)
     return config.talker_sampling(stage_ids(config)[0])
 
 
@@ -98,8 +99,8 @@ def speak(cores: Cores, frontend: Frontend, text: str, voice: str, sampling: Tal
 
 
 def choose(cores: Cores, rows: PromptRows, past: Past) -> Choices:
-    """What the networks would say after each step of a past."""
-    plain = replace(TalkerSampling().greedy(), repetition_penalty=1.0, min_tokens=0, stop_token_ids=past.stop)
+    """What the networks would say after each step of a past. Where the text side plans the length, no end before it."""
+    plain = replace(TalkerSampling().greedy(), repetition_penalty=1.0, min_tokens=rows.frames or 0, stop_token_ids=past.stop)
     chooser = Codebook0(plain, cores.talker.vocab_size, cores.residual.shape[1])
     draws = np.zeros(len(cores.residual))
     state = cores.talker.start(len(rows.prefill) + len(past.codes))
