@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
 TEXT   ?= Hello from the edge.
+# fern or moss
+SPEAKER ?= fern
 DEMO   := build/demo
 # how the embedded bundle is stored: docs/voice-report.md compares
 EMBEDDED ?= --weights int8
@@ -12,11 +14,11 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: say test lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
-	@echo 'make say [TEXT="..."]   speak a sentence into hello.wav'
+	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
 	@echo 'make test               set up and run every test'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
 	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 5 GB of disk)'
-	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks'
+	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks   [SOAK=embedded]'
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
 	@echo 'make voice-data         the teacher speaks the corpus (hours; resumes)   [VOICE_WORK=$(VOICE_WORK)]'
 	@echo 'make voice-codec        spectrum student, codebooks, codec decoder (hours; resumes)'
@@ -29,29 +31,32 @@ help:
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# torch is a conversion and test dependency only: `pip install ouzel` alone never needs it.
+# All that speaking needs: torch is a conversion and test dependency only.
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	@touch $@
+
 $(VENV)/.convert: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e '.[convert]'
-	@touch $@
+	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e '.[convert,test]'
-	@touch $@ $(VENV)/.convert
+	@touch $@ $(VENV)/.convert $(VENV)/.runtime
 
 # Resemblyzer's weights are used, its code (with a compiler and two more libraries behind it) is not.
 $(VENV)/.voice: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e '.[convert,voice]'
 	$(PIP) --no-deps Resemblyzer==0.1.4
-	@touch $@ $(VENV)/.convert
+	@touch $@ $(VENV)/.convert $(VENV)/.runtime
 
 $(DEMO)/manifest.json: | $(VENV)/.convert
-	@echo 'Making the demo bundle: random weights, so that what it speaks is noise, not words.'
+	@echo 'Making a small bundle of random weights: its shapes are real, what it speaks is noise.'
 	$(BIN)/python -m ouzel.models.qwen3_tts.random_checkpoint build/demo-checkpoint --size nano --type custom_voice --seed 0
 	$(BIN)/ouzel convert build/demo-checkpoint $(DEMO) --weights fp32 --force
 
-say: $(VENV)/.convert $(DEMO)/manifest.json
-	$(BIN)/ouzel say "$(TEXT)" -m $(DEMO) -o hello.wav --seed 7 --stats
-	@echo 'hello.wav: spoken by a tiny random-weight bundle (no trained voice is bundled yet): expect babble.'
+say: $(VENV)/.runtime
+	$(BIN)/ouzel say "$(TEXT)" -m embedded -v $(SPEAKER) -o hello.wav --stats
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest
@@ -75,8 +80,10 @@ format: $(VENV)/.test
 bench: $(VENV)/.convert .venv-official/.done
 	$(BIN)/python -m ouzel.bench --official .venv-official/bin/python
 
-soak: $(VENV)/.convert $(DEMO)/manifest.json
-	$(BIN)/python -m ouzel.bench.soak $(DEMO)
+# A bundle folder or a name; the default has random weights, which loop and never end by themselves: the harder case.
+SOAK ?= $(DEMO)
+soak: $(VENV)/.runtime $(if $(filter $(DEMO),$(SOAK)),$(DEMO)/manifest.json)
+	$(BIN)/python -m ouzel.bench.soak $(SOAK)
 
 # Training the embedded voice: training/README.md. Everything that is made lies in VOICE_WORK and is taken up again where it ended.
 VOICE_WORK ?= build/voice
