@@ -9,10 +9,10 @@ import pytest
 import ouzel
 from ouzel.api.plan import TextOptions, make_plan
 from ouzel.bundle import DEPLOY, open_bundle
+from ouzel.conversion import convert
 from ouzel.errors import ConfigError
 from ouzel.models.qwen3_tts import FAMILY
 from ouzel.pipeline import load_deploy
-from ouzel.pipeline.sampling import talker_sampling
 from ouzel.request import SpeechRequest
 from phone_case import phone_bundle, phone_checkpoint
 
@@ -45,7 +45,7 @@ def test_a_bundles_deploy_file_is_the_default(bundle):
 def test_a_bare_base_is_looked_for_beside_the_file_then_in_the_package(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text(OWN, encoding="utf-8")
-    assert talker_sampling(load_deploy(own).stages[0]).temperature == 0.25
+    assert load_deploy(own).talker_sampling().temperature == 0.25
     (tmp_path / "qwen3_tts.yaml").write_text("pipeline: qwen3_tts\nstages: []\n", encoding="utf-8")
     load_deploy(own)
     own.write_text("base_config: ../qwen3_tts.yaml\n", encoding="utf-8")

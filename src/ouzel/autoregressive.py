@@ -83,7 +83,6 @@ class ArTalker:
     def prefill(self, rows: PromptRows, sampling: TalkerSampling) -> TalkerState:
         """Run the prompt and sample the first id. UsageError for bad sampling values or a prompt beyond the context."""
         check(sampling)
-        chooser = Codebook0(sampling, self._core.vocab_size, self._residual.shape[1])
         length, context = len(rows.prefill), self._context
         room = context - length
         if room < _FEWEST_IDS:
@@ -95,6 +94,7 @@ class ArTalker:
         if rows.frames is not None:
             limit = min(limit, rows.frames + _OVERRUN)
             sampling = replace(sampling, min_tokens=min(max(sampling.min_tokens, rows.frames), limit))
+        chooser = Codebook0(sampling, self._core.vocab_size, self._residual.shape[1])
         kv = self._core.start(length + min(limit, _ROOM))
         draws = uniforms(sampling.seed, 0, self._groups, _DRAWN)
         hidden, code0 = self._forward(kv, rows.prefill, chooser, draws[0])

@@ -23,8 +23,8 @@ from . import examples as data
 from .codec import CODES, Codec
 from .model import CODEC_IDS, Voice
 
-BATCH = 10
-PREDICTED = 0.15  # share of the frames on which the code predictor is trained in a step
+BATCH = 4
+PREDICTED = 0.3  # share of the frames on which the code predictor is trained in a step
 
 
 class Batch:
