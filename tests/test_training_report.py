@@ -1,5 +1,6 @@
 """Figures and page of the voice report, from judged sentences made by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from training.voice.page import page
 from training.voice.tally import astray, edges, margin, rate, repeated, rtf, skipped
 
 from ouzel.bundle import open_bundle
+from ouzel.errors import ConfigError
 from toy_bundle import registered, write_bundle
 
 
@@ -181,6 +183,16 @@ def test_agreement_counts_frames_and_codes():
     assert found.first == pytest.approx(2 / 3)  # the end counts
     assert found.all == pytest.approx(1 / 2)
     assert found.each == pytest.approx(4 / 6)
+
+
+def test_bundles_of_different_checkpoints_are_not_compared(tmp_path: Path):
+    with registered():
+        one, two = write_bundle(tmp_path / "one"), write_bundle(tmp_path / "two")
+        manifest = json.loads((two / "manifest.json").read_text())
+        manifest["source"] = {"files": {"model.safetensors": "another"}}
+        (two / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(ConfigError, match="different checkpoints"):
+            compare(one, [two], [("A toy speaks.", "toy")])
 
 
 def test_a_bundle_agrees_with_itself(tmp_path: Path):

@@ -132,8 +132,11 @@ def agreement(wanted: Sequence[Choices], got: Sequence[Choices]) -> Agreement:
 
 
 def compare(full: Path, others: Sequence[Path], texts: Sequence[tuple[str, str]]) -> list[Agreement]:
-    """Each of the other bundles against `full`, on (text, voice) pairs."""
+    """Each of the other bundles against `full`, on (text, voice) pairs. ConfigError for bundles of different checkpoints."""
     bundle = open_bundle(full)
+    for path in others:
+        if open_bundle(path).manifest.source.get("files") != bundle.manifest.source.get("files"):
+            raise ConfigError(f"{full} and {path} are of different checkpoints; convert both again from one.")
     cores, sampling = open_cores(bundle), sampling_of(bundle)
     frontend = get_family(bundle.manifest.family).frontend(bundle)
     pasts = [speak(cores, frontend, text, voice, sampling) for text, voice in texts]

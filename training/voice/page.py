@@ -66,6 +66,8 @@ def errors(found: Findings) -> str:
 
 
 def _wer_cell(found: Rate) -> str:
+    if not found.words:
+        return ""
     return f"**{percent(found.rate)}** ({found.errors}/{found.words}; {100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
@@ -76,7 +78,7 @@ def sound(found: Findings) -> str:
             mine = of(heard, SETS, speaker)
             if mine:
                 marks, (hz, deviation, span) = mean_mos(mine), mean_pitch(mine)
-                near = f"{likeness(mine, found.teacher):.2f}" if who == "voice" else ""
+                near = f"{likeness(mine, found.teacher):.2f}" if who == "voice" and of(found.teacher, SETS, speaker) else ""
                 rows.append([speaker, who, *(f"{m:.2f}" for m in marks), f"{hz:.0f}", f"{deviation:.1f}", f"{span:.1f}", near])
     head = [
         "speaker",
