@@ -14,7 +14,7 @@ that babbles, not one that mumbles."""
 
 SENTENCES = (
     "Good morning, how are you today?",
-    "There is fresh bread on the table.",
+    "We will meet again at the station.",
     "Thank you for waiting.",
 )
 
