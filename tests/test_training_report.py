@@ -47,6 +47,7 @@ def test_rates_add_up_words_not_sentences():
         ("the cat sat", "the cat the cat sat", 0, 1),
         ("it was very very late", "it was very very late", 0, 0),
         ("three zero zero", "300", 0, 0),
+        ("a woodchuck chuck", "a wood chuck chuck", 0, 0),
     ],
 )
 def test_skipped_and_repeated_words(said: str, got: str, lost: int, twice: int):

@@ -10,7 +10,6 @@ from statistics import fmean
 import numpy as np
 
 from .listening import Heard
-from .wording import words
 
 TOO_LONG, TOO_SHORT = 1.25, 0.8  # of the frames that the text side asked for
 _SLACK = 6  # frames that any utterance may run over or under: pauses at the ends
@@ -52,7 +51,7 @@ def skipped(heard: Heard) -> int:
 
 def repeated(heard: Heard) -> int:
     """Words, or pairs of words, written down twice in a row though they were to be said once."""
-    return max(0, _echoes(words(heard.heard)) - _echoes(words(heard.said)))
+    return max(0, _echoes(heard.score.heard) - _echoes(heard.score.said))
 
 
 def _echoes(said: Sequence[str]) -> int:
@@ -62,16 +61,14 @@ def _echoes(said: Sequence[str]) -> int:
 
 
 def edges(heard: Heard) -> tuple[bool, bool]:
-    """Whether the first and the last word were written down as they were to be said."""
-    said = words(heard.said)
-    wrong_first = wrong_last = False
-    got = words(heard.heard)
-    if not got:
+    """Whether the first and the last word were written down, wherever anything was added around them."""
+    said, got = heard.score.said, heard.score.heard
+    if not said or not got:
         return False, False
-    if heard.score.errors:
-        wrong_first = got[0] != said[0] and any(was.split()[:1] == said[:1] for _, was, _ in heard.score.ops if was)
-        wrong_last = got[-1] != said[-1] and any(was.split()[-1:] == said[-1:] for _, was, _ in heard.score.ops if was)
-    return not wrong_first, not wrong_last
+    wrong = [was.split() for _, was, _ in heard.score.ops if was]
+    first = got[0] == said[0] or not any(was[0] == said[0] for was in wrong)
+    last = got[-1] == said[-1] or not any(was[-1] == said[-1] for was in wrong)
+    return first, last
 
 
 def astray(heard: Heard) -> str:

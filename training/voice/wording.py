@@ -88,11 +88,14 @@ class Score:
     """errors: substituted, dropped and added words; words: of the reference.
 
     ops: (kind, reference words, heard words) of each place that differs; kind is substitute, delete or insert.
+    said, heard: the words of both sides as they were compared.
     """
 
     errors: int
     words: int
     ops: list[tuple[str, str, str]]
+    said: list[str]
+    heard: list[str]
 
     def __iter__(self) -> Iterator[object]:
         return iter((self.errors, self.words, self.ops))
@@ -108,7 +111,7 @@ def wer(reference: str, heard: str) -> Score:
     left = _compounds(right, left)
     if not left or not right:
         ops = [("insert", "", " ".join(right))] if right else [("delete", " ".join(left), "")] if left else []
-        return Score(len(left) + len(right), count, ops)
+        return Score(len(left) + len(right), count, ops, left, right)
     output = jiwer.process_words(" ".join(left), " ".join(right))
     ops, previous = list[tuple[str, str, str]](), "equal"
     for chunk in output.alignments[0]:
@@ -121,7 +124,7 @@ def wer(reference: str, heard: str) -> Score:
                 _, before, there = ops[-1]
                 ops[-1] = ("substitute", f"{before} {said}".strip(), f"{there} {got}".strip())
         previous = chunk.type
-    return Score(output.substitutions + output.deletions + output.insertions, count, ops)
+    return Score(output.substitutions + output.deletions + output.insertions, count, ops, left, right)
 
 
 def _nearest(left: list[list[Reading]], right: list[list[Reading]]) -> tuple[list[str], list[str]]:
