@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ouzel.models.qwen3_tts.config import CodecConfig, CodecDecoderConfig
@@ -21,6 +23,8 @@ from ouzel.models.qwen3_tts.network.layers import Linear
 
 if TYPE_CHECKING:
     from ouzel.models.qwen3_tts.checkpoint import Checkpoint
+
+Factors = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 MAX_NEW = 6
 """Frames of one call at most, unless asked otherwise. 4 to 6 cost least a frame with the published codec: fewer read the weights
@@ -36,17 +40,10 @@ class CodecDecoder(nn.Module):
         """tensors: float32, as `Checkpoint.decoder()` gives them. max_new: n of one forward call is at most this."""
         super().__init__()
         dims = config.decoder
-        self.layout = state_layout(dims)
-        self.spec: dict[str, Any] = {
-            "groups": dims.num_quantizers,
-            "codebook_size": dims.codebook_size,
-            "samples_per_frame": dims.samples_per_frame,
-            "sample_rate": config.output_sample_rate,
-            "sliding_window": dims.sliding_window,
-            "max_new": max_new,
-            "state": [{"name": name, "shape": list(shape)} for name, shape in self.layout.items()],
-        }
-        self.codebooks = nn.Parameter(_codebooks(tensors, dims), requires_grad=False)
+        codebooks, factors = _codebooks(tensors, dims)
+        self.codebooks = nn.Parameter(codebooks, requires_grad=False)
+        self.factors = {"codebooks": factors}
+        """Parameters that are smaller as blocks of rows, each the product of two matrices (float32 arrays)."""
         offsets = torch.arange(dims.num_quantizers) * dims.codebook_size
         self.offsets = nn.Parameter(offsets, requires_grad=False)
         self.pre = RowConv(tensors["pre_conv.conv.weight"], tensors["pre_conv.conv.bias"])
@@ -65,6 +62,16 @@ class CodecDecoder(nn.Module):
             self.upsample.append(RowUpsample(at["0.conv.weight"], at["0.conv.bias"]))
             self.convnext.append(_convnext(_below(at, "1.")))
         self.waveform = Waveform(_below(tensors, "decoder."), dims)
+        self.layout = state_layout(dims, self.waveform.units)
+        self.spec: dict[str, Any] = {
+            "groups": dims.num_quantizers,
+            "codebook_size": dims.codebook_size,
+            "samples_per_frame": dims.samples_per_frame,
+            "sample_rate": config.output_sample_rate,
+            "sliding_window": dims.sliding_window,
+            "max_new": max_new,
+            "state": [{"name": name, "shape": list(shape)} for name, shape in self.layout.items()],
+        }
 
     def zero_state(self) -> list[Tensor]:
         """The state at the start of an utterance."""
@@ -95,18 +102,27 @@ def build_decoder(checkpoint: Checkpoint, *, max_new: int = MAX_NEW) -> CodecDec
     return CodecDecoder(checkpoint.codec, checkpoint.decoder(), max_new=max_new)
 
 
-def _codebooks(tensors: Mapping[str, Tensor], dims: CodecDecoderConfig) -> Tensor:
-    """All codebooks behind their branch's projection, (groups * codebook_size, codebook_dim): a frame is a sum of rows."""
-    tables = []
+def _codebooks(tensors: Mapping[str, Tensor], dims: CodecDecoderConfig) -> tuple[Tensor, Factors]:
+    """All codebooks behind their branch's projection, (groups * codebook_size, codebook_dim): a frame is a sum of rows.
+
+    And each as (entries (codebook_size, n), projection (n, codebook_dim)), where n leaves out columns that are zero in all
+    entries: product-quantised codebooks use few, each its own. Codebooks that use all share their branch's projection.
+    """
+    tables: list[Tensor] = []
+    factors: Factors = []
     rest = dims.num_quantizers - dims.num_semantic_quantizers
     for branch, count in (("rvq_first", dims.num_semantic_quantizers), ("rvq_rest", rest)):
         at = _below(tensors, f"quantizer.{branch}.")
-        projection = at["output_proj.weight"][..., 0].double()
+        projection = at["output_proj.weight"][..., 0].T.contiguous()
+        shared = projection.numpy()
         for i in range(count):
             book = _below(at, f"vq.layers.{i}._codebook.")
             vectors = book["embedding_sum"].double() / book["cluster_usage"].double().clamp(min=_MIN_USAGE)[:, None]
-            tables.append((vectors @ projection.T).float())
-    return torch.cat(tables)
+            tables.append((vectors @ projection.double()).float())
+            used = vectors.any(0)
+            used[0] |= not used.any()  # a product over nothing is no product to a runtime
+            factors.append((vectors[:, used].float().numpy(), shared if used.all() else projection[used].numpy()))
+    return torch.cat(tables), factors
 
 
 def _convnext(tensors: Mapping[str, Tensor]) -> ConvNeXt:
