@@ -29,7 +29,7 @@ def embedded() -> Iterator[Voice]:
         yield loaded
 
 
-def plan(voice: Voice, text: str, **options: object) -> Plan:
+def plan(voice: Voice, text: str, /, **options: object) -> Plan:
     """What the engine is given for `text`; seed 0 unless `options` has one."""
     return make_plan(make_request(text, {"seed": 0, **options}), voice._frontend, voice._sampling, None, voice._text)
 

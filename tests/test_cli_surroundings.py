@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cli_run import environment
+from cli_run import environment, made
 from ouzel.cli.main import main
 
 LONG = "a" * 300
@@ -101,7 +101,7 @@ def test_names_that_no_system_takes(tmp_path, monkeypatch, capsys, arguments):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("ouzel: error: ")
-    assert list(tmp_path.iterdir()) == []
+    assert made(tmp_path) == []
 
 
 def test_a_user_without_a_home(tmp_path, monkeypatch, capsys, tiny_bundle):

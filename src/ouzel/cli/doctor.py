@@ -22,7 +22,7 @@ DESCRIPTION = """\
 Show the machine, the runtimes found (and how to install the others), and for a model: the placement
 that is actually used and the milliseconds that each stage takes for one frame of 80 ms, in wall and
 CPU time, measured in a few seconds. Exit code 1 when no runtime can be used."""
-EPILOG = "`ouzel doctor` without a model shows the machine and the runtimes."
+EPILOG = "Where there is no model, `ouzel doctor` shows the machine and the runtimes."
 
 
 def add(commands: Any) -> None:
