@@ -163,6 +163,15 @@ def test_gates_tell_what_is_met():
     assert lines["utterances that ran away or broke off"] == "**no**"
 
 
+def test_edges_are_measured_by_the_teachers():
+    """A listener who mishears the teacher too says nothing about the voice."""
+    good, bad = heard("Perfect!", "Perfect.", set="short"), heard("Perfect!", "Perfecto.", set="short")
+    for mine, teacher, met in ((good, bad, "yes"), (bad, bad, "**no**"), (bad, good, "**no**"), (good, good, "yes")):
+        lines = gates(findings(heard=[mine], teacher=[teacher])).splitlines()
+        (line,) = [line for line in lines if "first word" in line]
+        assert line.endswith(f"| {met} |")
+
+
 def test_the_page_lists_every_sentence_and_error():
     text = page(findings(samples={"everyday-fern.wav": "fern: the cat sat"}))
     assert "| the cat sat | the bat sat | 1: cat/bat |" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .findings import Findings, of, percent, table
+from .listening import Heard
 from .sentences import SETS, SHORT
 from .tally import astray, edges, margin, mean_mos, mean_pitch, rate, repeated, rtf, skipped
 
@@ -33,10 +34,18 @@ def _words(found: Findings) -> list[Row]:
         counts = [sum(map(count, of(found.heard, SETS, speaker))) for speaker in found.speakers]
         rows.append((f"{title}, three sets", "0", [str(n) for n in counts], not any(counts)))
     for index, edge in enumerate(("first", "last")):
-        kept = [[edges(h)[index] for h in of(found.heard, SHORT, speaker)] for speaker in found.speakers]
-        if all(kept):
-            rows.append((f"{edge} word heard, 1 to 5 words", "all", [f"{sum(k)} of {len(k)}" for k in kept], all(map(all, kept))))
+        mine, theirs = ([_kept(side, speaker, index) for speaker in found.speakers] for side in (found.heard, found.teacher))
+        if all(count for _, count in mine):
+            cells = [f"{a} of {n} ({b})" for (a, n), (b, _) in zip(mine, theirs, strict=True)]
+            met = all(a >= min(b or n, n) for (a, n), (b, _) in zip(mine, theirs, strict=True))
+            rows.append((f"{edge} word heard, 1 to 5 words", "as many as (the teacher's)", cells, met))
     return rows
+
+
+def _kept(heard: Sequence[Heard], speaker: str, edge: int) -> tuple[int, int]:
+    """Short utterances whose first (0) or last (1) word was heard, of how many."""
+    kept = [edges(h)[edge] for h in of(heard, SHORT, speaker)]
+    return sum(kept), len(kept)
 
 
 def _lengths(found: Findings) -> list[Row]:
