@@ -1,5 +1,7 @@
 """Words made of known words: endings, beginnings, British spellings, compounds.
 
+What is here says held-out words of the dictionary better than letters to sounds do; -y, -ish, re-, de-, dis- did not.
+
 Every function takes `known`, which gives the phones of a word or None, and gives phones or None itself.
 """
 
@@ -27,7 +29,7 @@ def plural(stem: Phones) -> Phones:
 def past(stem: Phones) -> Phones:
     """The stem with the ed of walked, called or wanted."""
     if stem[-1] in ("T", "D"):
-        return (*stem, "AH0", "D")
+        return (*stem, "IH0", "D")
     return (*stem, "T" if stem[-1] in _VOICELESS or stem[-1] in ("S", "SH", "CH") else "D")
 
 
@@ -117,18 +119,15 @@ _ENDINGS: tuple[tuple[str, Callable[[str], Iterator[str]], Callable[[Phones], Ph
     ("ment", _same, _adding("M AH0 N T")),
     ("able", _stems, _adding("AH0 B AH0 L")),
     ("ship", _same, _adding("SH IH2 P")),
-    ("ish", _stems, _adding("IH0 SH")),
     ("ism", _stems, _adding("IH2 Z AH0 M")),
-    ("ist", _stems, _adding("AH0 S T")),
+    ("ist", _stems, _adding("IH0 S T")),
     ("like", _same, _adding("L AY2 K")),
     ("hood", _same, _adding("HH UH2 D")),
-    ("y", _stems, _adding("IY0")),
 )
 _BEGINNINGS_TABLE = """
-anti AE2 N T IY0|auto AO2 T OW0|bio B AY2 OW0|co K OW0|counter K AW2 N T ER0|cyber S AY2 B ER0|de D IY0|dis D IH0 S
-hyper HH AY2 P ER0|inter IH2 N T ER0|mega M EH2 G AH0|micro M AY2 K R OW0|mis M IH0 S|multi M AH2 L T IY0|nano N AE2 N OW0
-neuro N UH2 R OW0|non N AA2 N|out AW2 T|over OW2 V ER0|photo F OW2 T OW0|post P OW2 S T|pre P R IY0|pro P R OW0|re R IY0
-semi S EH2 M IY0|sub S AH0 B|super S UW2 P ER0|tele T EH2 L AH0|ultra AH2 L T R AH0|un AH0 N|under AH2 N D ER0
+anti AE2 N T IY0|auto AO2 T OW0|bio B AY2 OW0|cyber S AY2 B ER0|hyper HH AY2 P ER0|inter IH2 N T ER0|mega M EH2 G AH0
+micro M AY2 K R OW0|multi M AH2 L T IY0|nano N AE2 N OW0|neuro N UH2 R OW0|non N AA2 N|over OW2 V ER0|photo F OW2 T OW0
+pre P R IY0|semi S EH2 M IY0|super S UW2 P ER0|tele T EH2 L AH0|ultra AH2 L T R AH0|un AH0 N
 """
 _BEGINNINGS = {
     beginning: tuple(phones.split())
@@ -137,8 +136,8 @@ _BEGINNINGS = {
 _SHORTEST_STEM = 3
 
 
-def inflected(word: str, known: Known) -> Phones | None:
-    """A known word with an s or another ending."""
+def inflected(word: str, known: Known, ordinary: Known) -> Phones | None:
+    """A known word with an s, or an ordinary word with another ending."""
     if word.endswith("s") and not word.endswith(("ss", "us")) and len(word) > _SHORTEST_STEM:
         stems = [word[:-3] + "y"] if word.endswith("ies") else []
         stems += [word[:-1]] + ([word[:-2]] if word.endswith(("ches", "shes", "xes", "sses", "zes", "oes")) else [])
@@ -148,7 +147,7 @@ def inflected(word: str, known: Known) -> Phones | None:
     for ending, stems_of, add in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             for stem in stems_of(word[: -len(ending)]):
-                if found := known(stem):
+                if found := ordinary(stem):
                     return add(found)
     return None
 
@@ -161,8 +160,8 @@ def prefixed(word: str, known: Known) -> Phones | None:
     return None
 
 
-_BRITISH_TABLE = """isation ization|ise ize|ising izing|iser izer|yse yze|ysing yzing|our or|lled led|lling ling|ller ler|tre ter
-ence ense|ogue og|aem em|oe e|ae e|mme m"""
+_BRITISH_TABLE = """isation ization|ise ize|ising izing|iser izer|yse yze|ysing yzing|our or|lled led|lling ling|ller ler
+tre ter|ence ense|ogue og|aed ed|aem em|aes es|oed ed|oeo eo|oest est"""
 _BRITISH = tuple(tuple(pair.split()) for pair in _BRITISH_TABLE.replace("\n", "|").split("|"))
 
 
@@ -182,6 +181,12 @@ pay pea pen pet pie pig pin pop pot raw red run saw sea set sky sub sun tap tax 
 way web wet zip
 """
 _SHORT_PARTS = frozenset(_SHORT.split())
+_NO_SECOND_TEXT = """
+able ably age ally ant ate ation berg burg field ford ful ion king land ling man men ment less port some son stein tion ties ting
+ton town ville wood worth
+"""
+_NO_SECOND = frozenset(_NO_SECOND_TEXT.split())
+"""Ends of names and endings, said otherwise than the word of that spelling."""
 _LONGEST_COMPOUND = 24
 
 
@@ -190,10 +195,17 @@ def compound(word: str, known: Known) -> Phones | None:
     if len(word) > _LONGEST_COMPOUND:
         return None
     middle = len(word) / 2
-    for at in sorted(range(3, len(word) - 2), key=lambda at: (abs(at - middle), -at)):
+    for at in sorted(range(3, len(word) - 2), key=lambda at: (abs(at - middle), at)):
         parts = word[:at], word[at:]
-        if any(len(part) == 3 and part not in _SHORT_PARTS for part in parts):
+        if (
+            parts[0] in _BEGINNINGS
+            or parts[1] in _NO_SECOND
+            or any(len(part) == 3 and part not in _SHORT_PARTS for part in parts)
+        ):
+            continue
+        if word[at] == "h" and word[at - 1] in "cpst":  # one sound, as in "lightships"
             continue
         if (first := known(parts[0])) and (second := known(parts[1])):
-            return (*first, *(phone.replace("1", "2") for phone in second))
+            rest = tuple(phone.replace("1", "2") for phone in second)
+            return first + rest[first[-1] == rest[0] :]  # "filmmaker" has one m
     return None

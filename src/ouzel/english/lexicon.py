@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
-from .endings import Phones, compound, contracted, inflected, plural, prefixed, respelt
+from .endings import Known, Phones, compound, contracted, inflected, plural, prefixed, respelt
 from .letter_sounds import LetterSounds
 from .letters import NAMES
 from .word_store import WordStore
@@ -63,20 +63,23 @@ class Lexicon:
         return word in NAMES or self._known(_plain(word)) is not None
 
     def _known(self, word: str) -> Phones | None:
-        return self._derived(word, _DEPTH) or compound(word, self._words.ordinary)
+        return self._derived(word, _DEPTH, self._words.get) or compound(word, self._words.ordinary)
 
-    def _derived(self, word: str, depth: int) -> Phones | None:
+    def _derived(self, word: str, depth: int, find: Known) -> Phones | None:
         """The word, or one that it is a form of, from the dictionary."""
-        found = self._words.get(word)
+        found = find(word)
         if found or not depth:
             return found
 
         def known(stem: str) -> Phones | None:
-            return self._derived(stem, depth - 1)
+            return self._derived(stem, depth - 1, find)
+
+        def ordinary(stem: str) -> Phones | None:
+            return self._derived(stem, depth - 1, self._words.ordinary)
 
         if "'" in word:
             return contracted(word, known)
-        return inflected(word, known) or prefixed(word, known) or respelt(word, known)
+        return inflected(word, known, ordinary) or prefixed(word, ordinary) or respelt(word, ordinary)
 
     def _pronounce(self, word: str) -> Phones:
         if found := self._known(word):
