@@ -39,7 +39,6 @@ def run(args: argparse.Namespace) -> int:
             endpoint=args.endpoint,
             runtime=args.runtime,
             weights=args.weights,
-            decoder=args.decoder,
             keep=args.keep,
             force=args.force,
             progress=progress,
