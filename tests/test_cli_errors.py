@@ -49,6 +49,7 @@ def home(tmp_path, monkeypatch) -> Path:
         (["voices", "-m", "/no/where"], "There is no folder /no/where"),
         (["convert", "/no/where", "out"], "/no/where is not a folder; `ouzel pull OWNER/NAME`"),
         (["convert", ".", "out", "--weights", "int3"], "invalid choice: 'int3' (choose from"),
+        (["convert", ".", "out", "--decoder", "int4"], "invalid choice: 'int4' (choose from"),
         (["convert", ".", "out", "--runtime", "tflite"], "invalid choice: 'tflite' (choose from"),
         (["pull", "nonsense"], "'nonsense' is not a repository name; write OWNER/NAME"),
         (["pull", "a/b", "--endpoint", "hub"], "The hub's address 'hub' must begin with http"),

@@ -59,13 +59,13 @@ class ToyRuntime:
 
     load_predictor = load_decoder = load_talker
 
-    def convert(self, networks, writer: BundleWriter, weights, progress):
+    def convert(self, networks, writer: BundleWriter, weights, decoder, progress):
         for index, stage in enumerate(("talker", "decoder")):
             progress(stage, index / 2)
             writer.path(f"toy/{stage}.bin").write_bytes(bytes([networks["number"]]) * 100)
             if self.error is not None:
                 raise self.error
-            kind = "fp32" if stage == "decoder" else weights
+            kind = decoder if stage == "decoder" else weights
             writer.add_artifact(stage, "toy", kind, [f"toy/{stage}.bin"])
 
 
@@ -131,6 +131,7 @@ def test_unusable_checkpoints_and_options(toy, checkpoint, tmp_path, monkeypatch
 
     refused("is not a folder; `ouzel pull OWNER/NAME`", checkpoint=tmp_path / "none")
     refused("Unknown weights 'int3'.*Valid choices: fp32, int8, int4", UsageError, weights="int3")
+    refused("Unknown decoder weights 'int4'.*Valid choices: fp32, fp16, int8", UsageError, decoder="int4")
     refused("Unknown runtime 'oonx'.*Valid choices: .*onnxruntime", UsageError, runtime="oonx")
     (tmp_path / "empty").mkdir()
     refused("it has no config.json", checkpoint=tmp_path / "empty")
@@ -152,6 +153,9 @@ def test_pull_converts_a_checkpoint_and_removes_the_download(toy, hub: HubState)
     steps = []
     place = pull("acme/toy-tts", endpoint=hub.url, runtime="toy", progress=lambda s, f: steps.append((s, f)))
     assert place == models_folder() / "toy-tts-int4"
+    small = pull("acme/toy-tts", endpoint=hub.url, runtime="toy", weights="int8", decoder="fp16")
+    assert small == models_folder() / "toy-tts-int8-decoder-fp16"
+    assert open_bundle(small).artifact("decoder").weights == "fp16"
     source = open_bundle(place).manifest.source
     assert (source["name"], source["repo"], source["commit"]) == ("toy-tts", "acme/toy-tts", COMMIT)
     assert list((cache_folder() / "hub").iterdir()) == []
@@ -194,6 +198,8 @@ def test_pull_says_early_what_would_fail_late(toy, hub: HubState, monkeypatch):
         pull("acme/toy-tts", endpoint=hub.url, runtime="toy")
     with pytest.raises(UsageError, match="Unknown weights"):
         pull("acme/toy-tts", endpoint=hub.url, weights="int5")
+    with pytest.raises(UsageError, match="Unknown decoder weights 'int5'"):
+        pull("acme/toy-tts", endpoint=hub.url, decoder="int5")
     monkeypatch.setattr(conversion, "_NEEDED", ("no_such_module",))
     with pytest.raises(MissingExtraError):
         pull("acme/toy-tts", endpoint=hub.url, runtime="toy", weights="fp32")

@@ -45,7 +45,7 @@ class ToyRuntime:
 
     load_predictor = load_decoder = load_talker
 
-    def convert(self, networks, writer, weights, progress):
+    def convert(self, networks, writer, weights, decoder, progress):
         return None
 
 

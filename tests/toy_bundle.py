@@ -62,7 +62,7 @@ class ToyRuntime:
         self.loaded.append(("decoder", artifact.weights, options))
         return ToyDecoder()
 
-    def convert(self, networks, writer, weights, progress) -> None:
+    def convert(self, networks, writer, weights, decoder, progress) -> None:
         raise RuntimeError("toys are not converted")
 
 

@@ -25,6 +25,7 @@ from ouzel.runtimes.registry import get_runtime
 from ouzel.unfinished import Unfinished
 
 WEIGHTS = ("fp32", "int8", "int4")
+DECODERS = ("fp32", "fp16", "int8")
 _NEEDED = ("torch", "safetensors")
 _STATED = ("ouzel", "torch", "onnx", "onnxruntime", "numpy")
 
@@ -35,19 +36,20 @@ def convert(
     *,
     runtime: str = "onnxruntime",
     weights: str = "int4",
+    decoder: str = "fp32",
     force: bool = False,
     source: Mapping[str, Any] | None = None,
     progress: Progress = silent,
 ) -> Path:
     """Make the bundle folder `out` of a checkpoint folder in Hugging Face layout; returns its path.
 
-    weights: of the talker and the code predictor; the decoder stays fp32. source: facts on where the checkpoint came from, kept
-    in the manifest beside the checksums of its files. On any error nothing is left of `out`. Raises CheckpointError, UsageError,
-    MissingExtraError (torch is not installed) or OuzelError (no room, no memory).
+    weights: of the talker and the code predictor. decoder: how the codec decoder's weights are stored; it computes in float32
+    whatever this says. source: facts on where the checkpoint came from, kept in the manifest beside the checksums of its files.
+    On any error nothing is left of `out`. Raises CheckpointError, UsageError, MissingExtraError (torch is not installed) or
+    OuzelError (no room, no memory).
     """
     folder = Path(os.path.expanduser(checkpoint))
-    if weights not in WEIGHTS:
-        raise choose("weights", weights, WEIGHTS)
+    _check_weights(weights, decoder)
     family = recognise_family(_read_config(folder))
     target = get_runtime(runtime)
     _check_extra()
@@ -63,7 +65,7 @@ def convert(
             progress("building the networks", 0.2)
             networks = family.networks(loaded)
             del loaded
-            target.convert(networks, writer, weights, part(progress, 0.25, 0.92))
+            target.convert(networks, writer, weights, decoder, part(progress, 0.25, 0.92))
         except MemoryError:
             raise OuzelError(
                 f"Not enough memory to convert {folder}; close other programs or convert on a larger machine."
@@ -83,29 +85,30 @@ def pull(
     token: str | None = None,
     runtime: str = "onnxruntime",
     weights: str = "int4",
+    decoder: str = "fp32",
     keep: bool = False,
     force: bool = False,
     progress: Progress = silent,
 ) -> Path:
     """Fetch repository `spec` ("OWNER/NAME[@REVISION]") and return the path of a bundle made of it.
 
-    A repository that holds a bundle is taken as it is; a checkpoint is converted with `runtime` and `weights`. out: None = the
-    models folder, under the repository's name (plus the weights, for a converted one). keep: leave the download there.
+    A repository that holds a bundle is taken as it is; a checkpoint is converted as `convert` does. out: None = the models
+    folder, under the repository's name (plus the weights, for a converted one). keep: leave the download there.
     Interrupted downloads are resumed by calling again. Raises what `ouzel.bundle.fetch.fetch` and `convert` raise.
     """
     split_repo(spec)
-    if weights not in WEIGHTS:
-        raise choose("weights", weights, WEIGHTS)
+    _check_weights(weights, decoder)
+    suffix = f"-{weights}" if decoder == "fp32" else f"-{weights}-decoder-{decoder}"
     get_runtime(runtime)
     hub = Hub(endpoint, token)
 
     def check(config: Mapping[str, Any]) -> None:
         recognise_family(config)
         _check_extra()
-        _check_free(final(f"-{weights}"), force)
+        _check_free(final(suffix), force)
 
-    def final(suffix: str) -> Path:
-        return Path(os.path.expanduser(out)) if out is not None else models_folder() / f"{_short_name(spec)}{suffix}"
+    def final(ending: str) -> Path:
+        return Path(os.path.expanduser(out)) if out is not None else models_folder() / f"{_short_name(spec)}{ending}"
 
     got = fetch(spec, hub, check=check, progress=part(progress, 0.0, 0.5))
     if got.is_bundle:
@@ -115,13 +118,14 @@ def pull(
         _move_in(got.folder, place)
         open_bundle(place)
     else:
-        place = final(f"-{weights}")
+        place = final(suffix)
         place.parent.mkdir(parents=True, exist_ok=True)
         convert(
             got.folder,
             place,
             runtime=runtime,
             weights=weights,
+            decoder=decoder,
             force=force,
             source={"name": _short_name(spec), "repo": got.repo, "commit": got.commit},
             progress=part(progress, 0.5, 1.0),
@@ -130,6 +134,13 @@ def pull(
         _forget(got)
     progress("done", 1.0)
     return place
+
+
+def _check_weights(weights: str, decoder: str) -> None:
+    if weights not in WEIGHTS:
+        raise choose("weights", weights, WEIGHTS)
+    if decoder not in DECODERS:
+        raise choose("decoder weights", decoder, DECODERS)
 
 
 def _read_config(folder: Path) -> Mapping[str, Any]:

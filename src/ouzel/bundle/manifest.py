@@ -30,8 +30,8 @@ class FileEntry:
 class Artifact:
     """One stage made ready for one runtime.
 
-    stage: "talker", "predictor", "decoder", …; weights: "fp32", "int8", "int4", …; files: bundle-relative, first = entry point;
-    meta: dims and shapes that the runtime needs, JSON values only.
+    stage: "talker", "predictor", "decoder", …; weights: "fp32", "fp16", "int8", "int4", …; files: bundle-relative, the first
+    is the entry point; meta: dims and shapes that the runtime needs, JSON values only.
     """
 
     stage: str

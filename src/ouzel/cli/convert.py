@@ -29,6 +29,14 @@ def run(args: argparse.Namespace) -> int:
     from ouzel.conversion import convert
 
     with ProgressLine(quiet=args.quiet) as progress:
-        path = convert(args.checkpoint, args.out, runtime=args.runtime, weights=args.weights, force=args.force, progress=progress)
+        path = convert(
+            args.checkpoint,
+            args.out,
+            runtime=args.runtime,
+            weights=args.weights,
+            decoder=args.decoder,
+            force=args.force,
+            progress=progress,
+        )
     print(path)
     return 0

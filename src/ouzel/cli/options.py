@@ -110,7 +110,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:
     """The options of every command that converts."""
-    from ouzel.conversion import WEIGHTS
+    from ouzel.conversion import DECODERS, WEIGHTS
     from ouzel.runtimes.registry import runtimes
 
     parser.add_argument(
@@ -120,7 +120,13 @@ def add_conversion(parser: argparse.ArgumentParser) -> None:
         "--weights",
         choices=WEIGHTS,
         default="int4",
-        help="weights of the talker and the code predictor; the decoder stays fp32 (default: %(default)s)",
+        help="weights of the talker and the code predictor (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--decoder",
+        choices=DECODERS,
+        default="fp32",
+        help="how the codec decoder's weights are stored; it computes in fp32 either way (default: %(default)s)",
     )
     parser.add_argument("--force", action="store_true", help="replace an existing bundle")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")

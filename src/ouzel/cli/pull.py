@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
             endpoint=args.endpoint,
             runtime=args.runtime,
             weights=args.weights,
+            decoder=args.decoder,
             keep=args.keep,
             force=args.force,
             progress=progress,

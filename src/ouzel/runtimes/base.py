@@ -53,8 +53,9 @@ class Runtime(Protocol):
 
     def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> DecoderAdapter: ...
 
-    def convert(self, networks: Any, writer: BundleWriter, weights: str, progress: Progress) -> None:
+    def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Export the networks (`ouzel.models.base.Networks`) and add the artifacts to the bundle being made.
 
-        weights: "fp32", "int8" or "int4". Raises MissingExtraError without the conversion libraries.
+        weights: of talker and predictor, "fp32", "int8" or "int4". decoder: its weights, "fp32", "fp16" or "int8".
+        Raises MissingExtraError without the conversion libraries.
         """

@@ -1,4 +1,4 @@
-"""From a torch network to an ONNX file with weights beside it, in float32 or packed for MatMulNBits.
+"""From a torch network to an ONNX file with weights beside it: float32, packed for MatMulNBits, or small and expanded at load.
 
 The network is traced with its parameters as graph inputs, so the graph stays small whatever the model's size; the weights then go
 one by one into `<name>.data` (ONNX external data), each quantised once. Peak memory is the network plus one weight.
@@ -21,12 +21,14 @@ from ouzel.errors import MissingExtraError
 from ouzel.runtimes.base import Progress
 from ouzel.runtimes.onnxruntime.choice import append_choice
 from ouzel.runtimes.onnxruntime.quantize import WeightFormat, quantize
+from ouzel.runtimes.onnxruntime.storage import Storage, shorten
 from ouzel.runtimes.onnxruntime.switch import switch, walk
 
 OPSET = 17
 IR_VERSION = 9  # what opset 17 needs, readable by every ONNX Runtime from 1.15 on
 MICROSOFT = "com.microsoft"
-_ALIGNMENT = 4096  # external tensors start on page boundaries, so that they can be mapped
+_PAGE = 4096  # external tensors start on page boundaries, so that they can be mapped
+_LINE = 64  # but not those that are read once to be expanded
 _INLINE_BYTES = 1024  # smaller tensors stay in the graph, where constant folding and fusions look for them
 
 
@@ -40,19 +42,24 @@ def export(
     format: WeightFormat,
     progress: Callable[[float], None] = lambda fraction: None,
     rewrite: Callable[[Any], None] = lambda graph: None,
+    storage: Storage | None = None,
 ) -> list[str]:
     """Write `module` (with `.example()`, its trace arguments) as `path` and `path` with suffix .data; their names, graph first.
 
     inputs, outputs: tensor names in the order of forward's arguments and results. dynamic: {name: {axis: symbol}}.
-    format: of the two-dimensional parameters that are the right side of a matrix product; everything else stays float32.
-    rewrite: changes the traced graph before the weights are attached.
+    format: of the two-dimensional parameters that are the right side of a matrix product; everything else stays float32,
+    unless `storage` stores it smaller. rewrite: changes the traced graph before the weights are attached.
     """
     model = _trace(module, inputs, outputs, dynamic)
     rewrite(model.graph)
     parameters = dict(module.named_parameters())
     data = path.with_suffix(".data")
     with data.open("wb") as file:
-        _attach(model, parameters, _Store(file, data.name), format, progress)
+        storage = storage or Storage("fp32")
+        store = _Store(file, data.name, _PAGE if storage.plain else _LINE)
+        _attach(model, parameters, store, format, storage, progress)
+    if not storage.plain:
+        shorten(model.graph)
     path.write_bytes(model.SerializeToString())
     return [path.name, data.name]
 
@@ -98,9 +105,10 @@ def _silence() -> Iterator[None]:
 class _Store:
     """Appends tensors to the external data file and describes them as ONNX initializers."""
 
-    def __init__(self, file: BinaryIO, location: str) -> None:
+    def __init__(self, file: BinaryIO, location: str, alignment: int) -> None:
         self._file = file
         self._location = location
+        self._alignment = alignment
 
     def add(self, name: str, values: NDArray[Any]) -> Any:
         import onnx
@@ -108,7 +116,7 @@ class _Store:
         values = np.ascontiguousarray(values)
         if values.nbytes < _INLINE_BYTES:
             return onnx.numpy_helper.from_array(values, name)
-        self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
+        self._file.write(b"\0" * (-self._file.tell() % self._alignment))
         tensor = onnx.TensorProto(name=name, data_type=onnx.helper.np_dtype_to_tensor_dtype(values.dtype), dims=values.shape)
         tensor.data_location = onnx.TensorProto.EXTERNAL
         where = {"location": self._location, "offset": self._file.tell(), "length": values.nbytes}
@@ -119,7 +127,12 @@ class _Store:
 
 
 def _attach(
-    model: Any, parameters: Mapping[str, Any], store: _Store, format: WeightFormat, progress: Callable[[float], None]
+    model: Any,
+    parameters: Mapping[str, Any],
+    store: _Store,
+    format: WeightFormat,
+    storage: Storage,
+    progress: Callable[[float], None],
 ) -> None:
     """Turn the graph inputs that are parameters into initializers, matrix products with them into MatMulNBits."""
     graph = model.graph
@@ -131,6 +144,7 @@ def _attach(
         homes |= {name: home for name in node.input if name in parameters}
         if format.bits and node.op_type == "MatMul" and node.input[1] in parameters:
             products.setdefault(node.input[1], []).append(node)
+    small = storage.weights(node for _, node in walk(graph))
     total, done = sum(parameters[name].numel() for name in named), 0
     for name in named:
         values: NDArray[np.float32] = parameters[name].detach().numpy()
@@ -141,10 +155,15 @@ def _attach(
             initializers.append(store.add(f"{name}.scales", scales))
             for node in products[name]:
                 _to_nbits(node, name, values.shape, format)
+        elif name in small:
+            storage.add(name, values, lambda part, array: graph.initializer.append(store.add(part, array)))
         else:
             initializers.append(store.add(name, values))
         done += values.size
         progress(done / total)
+    nodes = [*storage.nodes, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
     kept = [value for value in graph.input if value.name not in parameters]
     del graph.input[:]
     graph.input.extend(kept)

@@ -50,21 +50,22 @@ def quantize(weight: NDArray[np.float32], bits: int, block: int) -> tuple[NDArra
     for start in range(0, out, _ROWS):
         part = np.zeros((min(_ROWS, out - start), blocks * block), np.float32)
         part[:, :size] = weight[start : start + _ROWS]
-        codes, scales[start : start + _ROWS] = _codes(part.reshape(-1, blocks, block), bits)
+        codes, scales[start : start + _ROWS] = blockwise(part.reshape(-1, blocks, block), bits)
         packed[start : start + _ROWS] = codes if bits == 8 else codes[..., 0::2] | (codes[..., 1::2] << 4)
     return packed, scales.reshape(-1)
 
 
-def _codes(values: NDArray[np.float32], bits: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def blockwise(values: NDArray[np.float32], bits: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """values (..., block) -> (uint8 codes of the same shape, scales float32 (...)); the zero point is 2^(bits-1)."""
     half = 1 << (bits - 1)
     low, high = values.min(-1), values.max(-1)
     scale = np.where(np.abs(high) > np.abs(low), high, low) / np.float32(-half)
     inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale != 0)
     # Rounded after the shift, halves up, as the reference quantiser does; np.rint would take halves to even.
-    steps = values * inverse[..., None] + np.float32(half)
-    steps += np.float32(0.5)
-    np.floor(steps, out=steps)
-    return np.clip(steps, 0, 2 * half - 1, out=steps).astype(np.uint8), scale
+    codes = values * inverse[..., None] + np.float32(half)
+    codes += np.float32(0.5)
+    np.floor(codes, out=codes)
+    return np.clip(codes, 0, 2 * half - 1, out=codes).astype(np.uint8), scale
 
 
 def dequantize(packed: NDArray[np.uint8], scales: NDArray[np.float32], bits: int) -> NDArray[np.float32]:

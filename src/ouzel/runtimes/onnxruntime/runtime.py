@@ -46,11 +46,8 @@ class OnnxRuntime:
         _checked(artifact, options)
         return OrtDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
 
-    def convert(self, networks: Any, writer: BundleWriter, weights: str, progress: Progress) -> None:
-        """Export talker, predictor and decoder into the folder `onnxruntime/` (see `Runtime.convert`).
-
-        weights holds for talker and predictor; the decoder is written in float32 whatever it says.
-        """
+    def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
+        """Export talker, predictor and decoder into the folder `onnxruntime/` (see `Runtime.convert`)."""
         from ouzel.runtimes.onnxruntime.export import export_predictor, export_talker, part
         from ouzel.runtimes.onnxruntime.export_decoder import export_decoder
         from ouzel.runtimes.onnxruntime.quantize import weight_format
@@ -67,8 +64,10 @@ class OnnxRuntime:
         predictor = networks.predictor
         names = export_predictor(predictor, folder, format, part(progress, "code predictor", 0.65, 0.85))
         add("predictor", weights, names, predictor.spec)
-        decoder = networks.decoder
-        add("decoder", "fp32", export_decoder(decoder, folder, part(progress, "decoder", 0.85, 1.0)), decoder.spec)
+        del predictor
+        network = networks.decoder
+        names = export_decoder(network, folder, part(progress, "decoder", 0.85, 1.0), storage=decoder)
+        add("decoder", decoder, names, network.spec)
 
 
 def _checked(artifact: Artifact, options: StageOptions) -> StageOptions:
