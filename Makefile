@@ -8,7 +8,7 @@ TEXT   ?= Hello from the edge.
 SPEAKER ?= fern
 DEMO   := build/demo
 # how the embedded bundle is stored: docs/voice-report.md compares
-EMBEDDED ?= --weights int8
+EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: say test lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
@@ -62,13 +62,13 @@ test: $(VENV)/.test lint
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.test
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools training
+	$(BIN)/ruff format --check src tests tools training
 	$(BIN)/mypy
 
 format: $(VENV)/.test
-	$(BIN)/ruff check --fix src tests tools
-	$(BIN)/ruff format src tests tools
+	$(BIN)/ruff check --fix src tests tools training
+	$(BIN)/ruff format src tests tools training
 
 # The official package pins other versions than ours, so it lives in a venv of its own.
 .venv-official/.done: tools/oracle/requirements-official.txt

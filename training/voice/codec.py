@@ -2,9 +2,9 @@
 
 Product-quantised levels fit the official quantiser's form: a codeword of group g is zero outside its own components, so that
 the sum over groups is the frame. Unlike residual levels, each is a function of the frame alone, which makes them far easier to
-predict (reference/aligned_track.md). Group 0 holds the strongest components of the spectrum, the last two pitch and voicing.
+predict. Group 0 holds the strongest components of the spectrum, the last two pitch and voicing.
 
-    python -m training.voice.codec --work DIR     # fits codec.npz, then keeps spectrum and alignment of every utterance in seen-*/
+    python -m training.voice.codec --work DIR     # fits codec.npz, then keeps each utterance's spectrum and alignment in seen-*/
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from . import student
 from .align import Aligned, align
-from .features import BANDS, HOP, SIZE, SUB, Array, frames, pitch_and_voicing
+from .features import BANDS, HOP, PITCH_WEIGHT, SIZE, SUB, Array, frames, pitch_and_voicing
 
 GROUPS = 16
 DIMS = 128
 CODES = 256
+CENTS = 1200 / np.log(2)  # of a neper of frequency
 SPECTRUM = SUB * BANDS
 TONE_GROUPS = ((0, 1), (2, 3, 4, 5, 6, 7))  # of the eight pitch and voicing components
 
 
 @dataclass(frozen=True)
 class Codec:
-    """mean (SIZE,), basis (SIZE, 128), books (16, CODES, 128) float32, each zero outside its own components; parts: those components."""
+    """mean (SIZE,), basis (SIZE, 128), books (16, CODES, 128) float32; parts: the components outside which a book is zero."""
 
     mean: Array
     basis: Array
@@ -64,19 +66,19 @@ class Codec:
 
 
 def features(spectrum: Array, pitch: Array, start: int, count: int) -> Array:
-    """(count, SIZE) features of codec frames from sample `start` on, a multiple of 240; what lies outside is the nearest inside."""
+    """(count, SIZE) features of codec frames from sample `start` on, a multiple of 240; the ends go on as they are."""
     rows = np.clip(np.arange(count * SUB) + start // HOP, 0, len(spectrum) - 1)
     return frames(spectrum[rows].astype(np.float32), *pitch_and_voicing(pitch, count * SUB // 2, start))
 
 
-def seen(net: student.Student, record: dict[str, np.ndarray], about: dict[str, object]) -> tuple[Array, Aligned]:
+def seen(net: student.Student, record: dict[str, np.ndarray], about: dict[str, Any]) -> tuple[Array, Aligned]:
     """The spectrum (n, 64) at 100 Hz of a whole utterance, and its alignment, the start on a multiple of 10 ms."""
-    whole = student.spectrum(net, record, str(about["speaker"]))
-    aligned = align(list(about["form"]), record["durations"], record["pitch"], whole)  # type: ignore[call-overload]
+    whole = student.spectrum(net, record, about["speaker"])
+    aligned = align(about["form"], record["durations"], record["pitch"], whole)
     return whole, replace(aligned, start=round(aligned.start / HOP) * HOP)
 
 
-def records(folder: Path) -> Iterator[tuple[Path, dict[str, np.ndarray], dict[str, object]]]:
+def records(folder: Path) -> Iterator[tuple[Path, dict[str, np.ndarray], dict[str, Any]]]:
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as value:
             record = {name: value[name] for name in ("durations", "pitch", "hidden")}
@@ -167,9 +169,8 @@ def main() -> None:
         codec = fit(values)
         error = codec.decode(codec.encode(codec.components(test))) @ codec.basis.T + codec.mean - test
         print(f"{len(values)} frames; parts {[len(p) for p in codec.parts]}")
-        print(
-            f"held out: spectrum L1 {np.abs(error[:, :SPECTRUM]).mean():.3f} nepers, pitch {np.abs(error[:, SPECTRUM : SPECTRUM + SUB // 2]).mean() / 24 * 1731:.0f} cents"
-        )
+        cents = np.abs(error[:, SPECTRUM : SPECTRUM + SUB // 2]).mean() / PITCH_WEIGHT * CENTS
+        print(f"held out: spectrum L1 {np.abs(error[:, :SPECTRUM]).mean():.3f} nepers, pitch {cents:.0f} cents")
         c = codec.components(test)
         print("relative distortion %.4f" % (np.square(codec.decode(codec.encode(c)) - c).sum() / np.square(c).sum()))
         codec.save(args.work / "codec.npz")

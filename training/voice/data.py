@@ -75,7 +75,8 @@ def main() -> None:
             if index % 50 < 2:
                 left = (args.minutes * 60 / shards - made) / max(made, 1) * (time.monotonic() - began)
                 print(
-                    f"{args.part} {made / 60:.1f} of {args.minutes / shards:.0f} min, {spent:.0f} core-s, {left / 60:.0f} min left",
+                    f"{args.part} {made / 60:.1f} of {args.minutes / shards:.0f} min, {spent:.0f} core-s, "
+                    f"{left / 60:.0f} min left",
                     flush=True,
                 )
         if made >= args.minutes * 60 / shards:

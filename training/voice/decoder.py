@@ -158,8 +158,9 @@ def main() -> None:
             critic.load_state_dict(state["critic"])
         step, spent = state["step"], state["spent"]
     train, test = data.split()
+    minutes = sum(len(cuts[0]) for cuts, _ in train) * 0.08 / 60
     print(
-        f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {sum(len(cuts[0]) for cuts, _ in train) * 0.08 / 60:.1f} min",
+        f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {minutes:.1f} min",
         flush=True,
     )
     rng = np.random.default_rng(step)

@@ -97,7 +97,7 @@ class Corpus:
                 continue
             self._read.add(path.name)
             with np.load(path) as value:
-                raw.append((path.stem, json.loads(str(value["about"])), {name: value[name] for name in value.files if name != "about"}))
+                raw.append((path.stem, json.loads(str(value["about"])), {n: value[n] for n in value.files if n != "about"}))
         if not self.means:
             for speaker in sorted({about["speaker"] for _, about, _ in raw}):
                 tones = np.concatenate([v["tones"] for _, about, v in raw if about["speaker"] == speaker])

@@ -43,7 +43,8 @@ def model_config(text_vocabulary: int) -> dict[str, Any]:
     half = model.TALKER["head_dim"] // 2
     sections = [half - 2 * (half // 3), half // 3, half // 3]
     talker = {
-        "model_type": "qwen3_tts_talker", **model.TALKER, **shared, "vocab_size": model.VOCABULARY, "max_position_embeddings": 8192,
+        "model_type": "qwen3_tts_talker", **model.TALKER, **shared, "vocab_size": model.VOCABULARY,
+        "max_position_embeddings": 8192,
         "text_hidden_size": model.TEXT_HIDDEN, "text_vocab_size": text_vocabulary, "position_id_per_seconds": 13,
         "rope_scaling": {"interleaved": True, "mrope_section": sections, "rope_type": "default", "type": "default"},
         **model.CODEC_IDS, "codec_language_id": model.LANGUAGE_IDS, "spk_id": model.SPEAKER_IDS,
@@ -153,9 +154,8 @@ def main() -> None:
     for name in ("deploy.yaml", "voices.json"):
         (out / name).write_bytes((Path(__file__).parent / name).read_bytes())
     size = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
-    print(
-        f"{out}: {size / 1e6:.1f} MB; talker of {torch.load(args.work / 'talker.pt', weights_only=False)['step']} steps, decoder of {state['step']}"
-    )
+    steps = torch.load(args.work / "talker.pt", weights_only=False)["step"]
+    print(f"{out}: {size / 1e6:.1f} MB; talker of {steps} steps, decoder of {state['step']}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a codec frame describes: the smooth spectrum of 80 ms at 100 Hz, its pitch and its voicing. Analysis only, nothing learned.
+"""What a codec frame describes: the smooth spectrum of 80 ms at 100 Hz, its pitch and its voicing. Nothing is learned.
 
 The spectral envelope is the power spectrum averaged over one harmonic spacing around each frequency (the teacher's own pitch is
 known), so that harmonics, which the pitch already tells, do not cost codes.
@@ -47,7 +47,7 @@ def mel_bank(size: int = FFT, bands: int = BANDS, low: float = 40.0) -> torch.Te
     ).clamp(min=0)
     empty = bank.sum(1) == 0
     for band in torch.nonzero(empty)[:, 0].tolist():
-        bank[band, int(round(edges[band + 1] / (SAMPLE_RATE / size)))] = 1
+        bank[band, round(edges[band + 1] / (SAMPLE_RATE / size))] = 1
     return bank / bank.sum(1, keepdim=True)
 
 
@@ -81,7 +81,7 @@ def _between(total: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
 
 
 def pitch_and_voicing(pitch: Array, count: int, start: int = 0) -> tuple[Array, Array]:
-    """Log pitch (relative to 150 Hz, bridged over unvoiced stretches) and voicing 0..1 at 50 Hz, (count,) each; start in samples."""
+    """Log pitch (relative to 150 Hz, bridged where unvoiced) and voicing 0..1 at 50 Hz, (count,) each; start in samples."""
     voiced = pitch > VOICED_HZ
     steps = (start + (np.arange(count) + 0.5) * 2 * HOP) / STEP - 0.5
     grid = np.arange(len(pitch))

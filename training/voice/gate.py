@@ -79,9 +79,8 @@ def main() -> None:
             ids.append(torch.from_numpy(track.ids(*tracked)))
         began = time.process_time()
         codes = net.generate(ids, [e.speaker for e in chosen], temperature=args.temperature, regress=args.codes == "regress")
-        print(
-            f"generated in {time.process_time() - began:.0f} core-s; frames beyond the text {[len(c) - len(i) for c, i in zip(codes, ids, strict=True)]}"
-        )
+        beyond = [len(made) - len(text) for made, text in zip(codes, ids, strict=True)]
+        print(f"generated in {time.process_time() - began:.0f} core-s; frames beyond the text {beyond}")
     sounds = [audio(decoder, factors, codec, c) for c in codes]
     listener, total = Listener(), {}
     for e, sound in zip(chosen, sounds, strict=True):

@@ -2,7 +2,8 @@
 
 Tables are factorised while they are learned and become the checkpoint's ordinary tables on export:
 - text: a row is the sum of its first phone's, its second phone's and its pitch level's vectors;
-- codes: a row is one linear map of the codeword, plus a constant of its group, so that a frame's input is a map of what it sounds like;
+- codes: a row is one linear map of the codeword, plus a constant of its group, so that a frame's input is a map of its
+  sound;
 - heads: a logit is linear in the codeword and its square, which makes the distribution over a group's codes a discretised normal
   one whose mean and width the network gives. Codes that sound alike share what is learned.
 """
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from ouzel.models.qwen3_tts.track import SPECIALS, Track
 
 from .codec import CODES, GROUPS, Codec
+from .layers import Norm, rotary, rotated
 
 SPEAKER_IDS = {"fern": 1000, "moss": 1001}
 LANGUAGE_IDS = {"english": 1010}
@@ -37,16 +39,6 @@ PREDICTOR: dict[str, Any] = {
     "head_dim": 64, "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
 }  # fmt: skip
 TEXT_HIDDEN = 64
-
-
-class Norm(nn.Module):
-    def __init__(self, width: int, epsilon: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self._epsilon = epsilon
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), self.weight, self._epsilon)
 
 
 Cache = list[tuple[Tensor, Tensor]]
@@ -80,7 +72,7 @@ class Layer(nn.Module):
         q = a["q_norm"](a["q_proj"](y).unflatten(2, (self._heads, self._size))).transpose(1, 2)
         k = a["k_norm"](a["k_proj"](y).unflatten(2, (self._shared, self._size))).transpose(1, 2)
         v = a["v_proj"](y).unflatten(2, (self._shared, self._size)).transpose(1, 2)
-        q, k = _rotated(q, cos, sin), _rotated(k, cos, sin)
+        q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         repeat = self._heads // self._shared
@@ -94,11 +86,6 @@ class Layer(nn.Module):
         return x + F.dropout(y, self._dropout, self.training), (k, v)
 
 
-def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = x.chunk(2, -1)
-    return x * cos + torch.cat([-second, first], -1) * sin
-
-
 class Stack(nn.Module):
     """Qwen3 layers and the last norm. forward(x (B, T, width), past) -> (normed (B, T, width), cache)."""
 
@@ -110,12 +97,10 @@ class Stack(nn.Module):
 
     def forward(self, x: Tensor, past: Cache | None = None) -> tuple[Tensor, Cache]:
         start = past[0][0].shape[2] if past else 0
-        at = torch.arange(start, start + x.shape[1])
-        angles = at[:, None] * self._theta ** (-torch.arange(0, self._size, 2) / self._size)
-        angles = torch.cat([angles, angles], 1)
+        cos, sin = rotary(start, x.shape[1], self._size, self._theta)
         cache: Cache = []
         for index, layer in enumerate(self.layers):
-            x, kept = layer(x, angles.cos(), angles.sin(), past[index] if past else None)
+            x, kept = layer(x, cos, sin, past[index] if past else None)
             cache.append(kept)
         return self.norm(x), cache
 

@@ -125,7 +125,8 @@ def main() -> None:
                     made = net(torch.from_numpy(hidden[None]), torch.from_numpy(pitch[None]), torch.tensor([speaker]))[0].numpy()
                     held.append(np.abs(made - target[: len(made)]).mean())
             print(
-                f"core-s {time.process_time() - began:.0f} step {step} L1 train {np.mean(losses[-100:]):.3f} held {np.mean(held):.3f} nepers",
+                f"core-s {time.process_time() - began:.0f} step {step} L1 train {np.mean(losses[-100:]):.3f} "
+                f"held {np.mean(held):.3f} nepers",
                 flush=True,
             )
             torch.save({"net": net.state_dict()}, args.work / "student.pt")

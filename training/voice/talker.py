@@ -124,7 +124,7 @@ def main() -> None:
         step, earlier = state["step"], state["spent"]
     size = sum(p.numel() for p in net.parameters()) / 1e6
     hours = sum(e.frames for e in corpus.train) * 0.08 / 3600
-    print(f"{size:.2f} M parameters, {hours:.2f} h, {len(track.pairs)} pairs, {track.size} text ids, means {corpus.means}", flush=True)
+    print(f"{size:.2f} M parameters, {hours:.2f} h, {len(track.pairs)} pairs, {track.size} text ids", flush=True)
     rng = np.random.default_rng(step)
     began, spent, saved, queue, seen = time.process_time(), earlier, time.monotonic(), [], []
     held_takes = [data.take(e, codec) for e in corpus.tuning[:36]]
@@ -144,7 +144,8 @@ def main() -> None:
             queue = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
             rng.shuffle(queue)
         net.train()
-        found = losses(net, Batch([data.take(train[i], codec, int(rng.integers(8))) for i in queue.pop()], track), rng, args.noise, PREDICTED)
+        takes = [data.take(train[i], codec, int(rng.integers(8))) for i in queue.pop()]
+        found = losses(net, Batch(takes, track), rng, args.noise, PREDICTED)
         loss = 0.5 * found["first"] + 0.1 * found["end"] + 6 * found["error"] + 0.1 * found["groups"].sum()
         optimiser.zero_grad()
         loss.backward()
@@ -165,9 +166,10 @@ def main() -> None:
             net.load_state_dict(live)
             shown = " ".join(f"{k} {np.mean([float(t[k]) for t in test]):.3f}" for k in ("first", "end", "error"))
             groups_ = np.mean([t["groups"].numpy() for t in test], 0)
+            some = " ".join(f"{groups_[i]:.2f}" for i in (0, 4, 9, 13, 14))
+            recent = " ".join(f"{x:.3f}" for x in np.mean(seen[-100:], 0))
             print(
-                f"core-min {spent / 60:.1f} step {step} train {' '.join(f'{x:.3f}' for x in np.mean(seen[-100:], 0))} | held {shown} "
-                f"groups {groups_.mean():.3f} ({groups_[0]:.2f} {groups_[4]:.2f} {groups_[9]:.2f} {groups_[13]:.2f} {groups_[14]:.2f})",
+                f"core-min {spent / 60:.1f} step {step} train {recent} | held {shown} groups {groups_.mean():.3f} ({some})",
                 flush=True,
             )
             whole = {"net": live, "average": average, "optimiser": optimiser.state_dict(), "step": step, "spent": spent}

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .layers import Norm, rotary, rotated
+
 DILATIONS = (1, 3, 9)
 CONFIG: dict[str, Any] = {
     "codebook_dim": 256, "latent_dim": 256, "hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4,
@@ -118,16 +120,6 @@ class Scale(nn.Module):
         self.scale = nn.Parameter(torch.full((width,), 0.1))
 
 
-class Norm(nn.Module):
-    def __init__(self, width: int, epsilon: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self._epsilon = epsilon
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), self.weight, self._epsilon)
-
-
 class Layer(nn.Module):
     def __init__(self, c: dict[str, Any]) -> None:
         super().__init__()
@@ -143,16 +135,11 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         y = self.input_layernorm(x)
         q, k, v = (self.self_attn[f"{n}_proj"](y).unflatten(2, (self._heads, -1)).transpose(1, 2) for n in "qkv")
-        y = F.scaled_dot_product_attention(_rotated(q, cos, sin), _rotated(k, cos, sin), v, attn_mask=mask)
+        y = F.scaled_dot_product_attention(rotated(q, cos, sin), rotated(k, cos, sin), v, attn_mask=mask)
         x = x + self.self_attn_layer_scale.scale * self.self_attn["o_proj"](y.transpose(1, 2).flatten(2))
         y = self.post_attention_layernorm(x)
         y = self.mlp["down_proj"](F.silu(self.mlp["gate_proj"](y)) * self.mlp["up_proj"](y))
         return x + self.mlp_layer_scale.scale * y
-
-
-def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = x.chunk(2, -1)
-    return x * cos + torch.cat([-second, first], -1) * sin
 
 
 class Transformer(nn.Module):
@@ -166,13 +153,12 @@ class Transformer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         at = torch.arange(x.shape[1])
-        angles = at[:, None] * self._theta ** (-torch.arange(0, self._size, 2) / self._size)
-        angles = torch.cat([angles, angles], 1)
+        cos, sin = rotary(0, x.shape[1], self._size, self._theta)
         back = at[:, None] - at
         mask = (back >= 0) & (back < self._window)
         x = self.input_proj(x)
         for layer in self.layers:
-            x = layer(x, angles.cos(), angles.sin(), mask)
+            x = layer(x, cos, sin, mask)
         return self.output_proj(self.norm(x))
 
 

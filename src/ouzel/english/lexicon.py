@@ -35,7 +35,11 @@ def _shortened(word: str) -> Iterator[str]:
     runs = [match.group(1) for match in _RUN.finditer(word)][:3]
     for sizes in itertools.product((2, 1), repeat=len(runs)):
         rest = iter(sizes)
-        yield _RUN.sub(lambda match, rest=rest: match.group(1) * next(rest, 1), word)  # type: ignore[misc]
+
+        def fewer(match: re.Match[str], rest: Iterator[int] = rest) -> str:
+            return match.group(1) * next(rest, 1)
+
+        yield _RUN.sub(fewer, word)
 
 
 class Lexicon:
