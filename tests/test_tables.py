@@ -8,7 +8,7 @@ import pytest
 from ouzel.bundle import BundleWriter, open_bundle
 from ouzel.errors import BundleError
 from ouzel.models.qwen3_tts.config import ModelConfig
-from ouzel.models.qwen3_tts.tables import CODEC, INNER, OUTER, RESIDUAL, TEXT, read_tables, write_tables
+from ouzel.models.qwen3_tts.tables import CODEC, INNER, OUTER, PARTS, RESIDUAL, SUMS, TEXT, read_tables, write_tables
 
 
 class FewRows:
@@ -55,10 +55,10 @@ def few(nano_checkpoint):
     return make
 
 
-def bundle_of(checkpoint, out, dtype):
+def bundle_of(checkpoint, out, dtype, summands=None):
     with BundleWriter(out) as writer:
         writer.describe(family="qwen3_tts", tokenizer="hf_bpe", task="CustomVoice")
-        write_tables(checkpoint, writer, dtype, lambda done: None)
+        write_tables(checkpoint, writer, dtype, lambda done: None, summands)
     return open_bundle(out)
 
 
@@ -102,3 +102,29 @@ def test_a_projection_of_another_model_is_refused(few, tmp_path):
     np.save(bundle.root / OUTER, np.zeros((64, 16), np.float32))
     with pytest.raises(BundleError, match=r"text_outer\.npy has shape \(64, 16\), config\.json says \(64, 17\)"):
         read_tables(bundle, checkpoint.config)
+
+
+def test_rows_that_are_sums_are_stored_as_their_parts(few, tmp_path):
+    checkpoint = few(24)
+    rng = np.random.default_rng(1)
+    summands = np.stack([rng.integers(0, 9, 336), 9 + rng.integers(0, 5, 336)], 1)
+    checkpoint._text = rng.standard_normal((14, 24)).astype(np.float32)[summands].sum(1)
+    bundle = bundle_of(checkpoint, tmp_path / "out", np.float16, summands)
+    assert TEXT not in bundle.manifest.files
+    assert bundle.array(PARTS).shape == (14, 24)
+    tables, ids = read_tables(bundle, checkpoint.config), [5, 335, 5, 0]
+    rows = tables.text_rows(ids)
+    assert (rows.shape, rows.dtype) == ((4, 64), np.float32)
+    assert np.abs(rows - checkpoint.projected(ids)).max() < 1e-4 * np.abs(checkpoint.projected(ids)).max()
+    assert tables.text_rows([]).shape == (0, 64)
+    with pytest.raises(BundleError, match=r"the id 336, but tables/text_sums\.npy has 336 rows"):
+        tables.text_rows([336])
+    with pytest.raises(BundleError, match=r"text_parts\.npy has shape \(14, 24\), config\.json says \('any', 16\)"):
+        read_tables(bundle, few(16).config)
+    bad = bundle.indices(SUMS).copy()
+    bad[7, 1] = 14
+    np.save(bundle.root / SUMS, bad)
+    with pytest.raises(BundleError, match=r"text_sums\.npy is damaged \(indices outside the 14 parts\)"):
+        read_tables(bundle, checkpoint.config)
+    checkpoint._text[9, 3] += 0.01
+    assert TEXT in bundle_of(checkpoint, tmp_path / "plain", np.float16, summands).manifest.files

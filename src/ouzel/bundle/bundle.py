@@ -49,6 +49,13 @@ class Bundle:
 
     def array(self, rel: str) -> NDArray[Any]:
         """A `.npy` file of float16 or float32 as a read-only memory map: only the rows that are used are read."""
+        return self._mapped(rel, _NUMBERS, "float16 or float32")
+
+    def indices(self, rel: str) -> NDArray[np.uint16]:
+        """A `.npy` file of uint16, likewise."""
+        return self._mapped(rel, (np.dtype(np.uint16),), "uint16")
+
+    def _mapped(self, rel: str, dtypes: tuple[np.dtype[Any], ...], named: str) -> NDArray[Any]:
         try:
             loaded = np.lib.format.open_memmap(self.path(rel), mode="r")
         except (OSError, ValueError, EOFError) as err:
@@ -56,8 +63,8 @@ class Bundle:
             raise BundleError(
                 f"{self.root / rel} is not a readable array ({reason}); convert or pull the bundle again."
             ) from None
-        if loaded.dtype not in _NUMBERS:
-            raise BundleError(f"{self.root / rel} holds {loaded.dtype} values, not float16 or float32; convert the bundle again.")
+        if loaded.dtype not in dtypes:
+            raise BundleError(f"{self.root / rel} holds {loaded.dtype} values, not {named}; convert the bundle again.")
         return loaded
 
     def json(self, rel: str) -> Any:

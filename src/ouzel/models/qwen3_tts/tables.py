@@ -2,7 +2,7 @@
 
 The text rows are stored in the narrower of two forms: after the projection MLP, width H, when the checkpoint's own rows are at
 least as wide (the published models: 2048 to 1024 or 2048); else as the checkpoint has them, width Ht, beside the MLP, which then
-runs on the rows that are asked for.
+runs on the rows that are asked for. Rows that are sums of few parts are stored as those.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import BundleError
 from .config import ModelConfig
+from .row_sums import RowSums
 
 if TYPE_CHECKING:
     from ouzel.bundle import Bundle, BundleWriter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.float32]
 TEXT, CODEC, RESIDUAL = "tables/text.npy", "tables/codec.npy", "tables/residual.npy"
+PARTS, SUMS = "tables/text_parts.npy", "tables/text_sums.npy"
 INNER, OUTER = "tables/text_inner.npy", "tables/text_outer.npy"
 BLOCK = 8192  # text rows projected at once
 # Runtimes that need a codec table as float32 copy a float16 one. Below this many bytes (of float32) the copy is cheaper than
@@ -59,10 +61,10 @@ class Projection:
 class Tables:
     """text (text vocabulary, H), or (text vocabulary, Ht) with a projection; codec E0 (V, H); residual Eq (G-1, Vp, H).
 
-    All float16 or float32.
+    Arrays are float16 or float32.
     """
 
-    text: NDArray[Any]
+    text: NDArray[Any] | RowSums
     codec: NDArray[Any]
     residual: NDArray[Any]
     projection: Projection | None = None
@@ -73,8 +75,9 @@ class Tables:
         try:
             rows = np.asarray(self.text[found], dtype=np.float32)
         except IndexError:
+            where = SUMS if isinstance(self.text, RowSums) else TEXT
             raise BundleError(
-                f"The tokenizer gives the id {found.max()}, but {TEXT} has {len(self.text)} rows; they do not belong together: "
+                f"The tokenizer gives the id {found.max()}, but {where} has {len(self.text)} rows; they do not belong together: "
                 "convert the bundle again."
             ) from None
         return rows if self.projection is None else self.projection(rows)
@@ -93,28 +96,42 @@ class Tables:
 
 def read_tables(bundle: Bundle, config: ModelConfig) -> Tables:
     """The tables of an open bundle, memory-mapped; BundleError when their shapes do not fit its config.json."""
-    talker = config.talker
+    talker, files = config.talker, bundle.manifest.files
     width, narrow = talker.hidden_size, talker.text_hidden_size
-    projected = INNER not in bundle.manifest.files
-    expected: dict[str, tuple[int, ...]] = {
-        TEXT: (talker.text_vocab_size, width if projected else narrow),
+    projected, summed = INNER not in files, SUMS in files
+    expected: dict[str, tuple[int | None, ...]] = {
         CODEC: (talker.vocab_size, width),
         RESIDUAL: (talker.num_code_groups - 1, talker.predictor.vocab_size, width),
     }
+    shape = (talker.text_vocab_size, width if projected else narrow)
+    expected |= {SUMS: (shape[0], None), PARTS: (None, shape[1])} if summed else {TEXT: shape}
     if not projected:
         expected |= {INNER: (narrow, narrow + 1), OUTER: (width, narrow + 1)}
-    arrays = {rel: bundle.array(rel) for rel in expected}
-    for rel, shape in expected.items():
-        if arrays[rel].shape != shape:
-            raise BundleError(f"{rel} has shape {arrays[rel].shape}, config.json says {shape}; convert the bundle again.")
+    arrays = {rel: bundle.indices(rel) if rel == SUMS else bundle.array(rel) for rel in expected}
+    for rel, wanted in expected.items():
+        found = arrays[rel].shape
+        if len(found) != len(wanted) or any(w not in (None, f) for w, f in zip(wanted, found, strict=True)):
+            said = tuple("any" if w is None else w for w in wanted)
+            raise BundleError(f"{rel} has shape {found}, config.json says {said}; convert the bundle again.")
     projection = None if projected else Projection.stored(arrays[INNER], arrays[OUTER])
-    return Tables(arrays[TEXT], arrays[CODEC], arrays[RESIDUAL], projection)
+    try:
+        text = RowSums(np.asarray(arrays[PARTS], np.float32), arrays[SUMS]) if summed else arrays[TEXT]
+    except ValueError as e:
+        raise BundleError(f"{SUMS} is damaged ({e}); convert the bundle again.") from e
+    return Tables(text, arrays[CODEC], arrays[RESIDUAL], projection)
 
 
 def write_tables(
-    checkpoint: Checkpoint, writer: BundleWriter, dtype: type[np.float16 | np.float32], tick: Callable[[float], None]
+    checkpoint: Checkpoint,
+    writer: BundleWriter,
+    dtype: type[np.float16 | np.float32],
+    tick: Callable[[float], None],
+    summands: NDArray[Any] | None = None,
 ) -> None:
-    """Write all tables. dtype: of the text rows, and of the codec tables where they are small. tick: fraction done."""
+    """Write all tables. dtype: of the text rows, and of the codec tables where they are small. tick: fraction done.
+
+    summands (text vocabulary, k): which parts each text row may be the sum of.
+    """
     talker = checkpoint.config.talker
     for rel, values in ((CODEC, checkpoint.codec_embedding()), (RESIDUAL, checkpoint.residual_embedding())):
         writer.array(rel, values.astype(dtype, copy=False) if values.nbytes <= MAPPED else values)
@@ -124,6 +141,12 @@ def write_tables(
     if not project:
         writer.array(INNER, np.column_stack([first, first_bias]))
         writer.array(OUTER, np.column_stack([second, second_bias]))
+    if summands is not None and not project and len(summands) == talker.text_vocab_size:
+        sums = RowSums.of(checkpoint.text_rows(0, talker.text_vocab_size), summands)
+        if sums is not None:
+            writer.array(PARTS, sums.parts)
+            writer.array(SUMS, sums.index.astype(np.uint16))
+            return
     shape = (talker.text_vocab_size, talker.hidden_size if project else talker.text_hidden_size)
     text = np.lib.format.open_memmap(writer.path(TEXT), mode="w+", dtype=dtype, shape=shape)
     for start in range(0, shape[0], BLOCK):
