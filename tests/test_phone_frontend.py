@@ -19,7 +19,7 @@ from ouzel.models.qwen3_tts.checkpoint import Checkpoint
 from ouzel.models.qwen3_tts.phone_tokenizer import PROSODY, TRACK, PhoneTokenizer
 from ouzel.models.qwen3_tts.tables import INNER
 from ouzel.models.qwen3_tts.text_side import read_text_side
-from ouzel.models.qwen3_tts.track import SPECIALS
+from ouzel.models.qwen3_tts.track import SPECIALS, Track
 from ouzel.request import SpeechRequest
 from phone_case import VOICES, phone_bundle, phone_checkpoint
 
@@ -62,10 +62,39 @@ def test_an_id_is_a_frame_of_the_prosody(tokenizer):
     assert min(ids) >= len(SPECIALS)
     assert max(ids) < tokenizer.track.size
     form = tokenizer.read(HELLO).form
-    halves, _ = tokenizer.prosody.track(form, "fern", {s: i for i, s in enumerate(tokenizer.track.alphabet)})
-    assert len(ids) == tokenizer.track.frames(len(halves))
-    first, _, _ = tokenizer.track.parts(np.array(ids))
+    thirds, _ = tokenizer.prosody.track(form, "fern", {s: i for i, s in enumerate(tokenizer.track.alphabet)})
+    assert len(ids) == tokenizer.track.frames(len(thirds))
+    first, *_ = tokenizer.track.parts(np.array(ids))
     assert {tokenizer.track.alphabet[i] for i in first} <= {"_", *form}
+
+
+def test_an_id_names_the_next_frame():
+    track = Track(("_", "a", "b"), ((0, 0, 0), (0, 1, 1), (1, 1, 1), (1, 2, 0), (2, 2, 2)), levels=5, step=2.0)
+    pitch = np.repeat([9.0, -4.0, 0.0, 2.1, 0.0], 3).astype(np.float32)[:14]
+    ids = track.ids([0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0], pitch)
+    *three, level = track.parts(ids)
+    assert np.stack(three, 1).tolist() == [[0, 1, 1], [1, 1, 1], [1, 2, 0], [0, 0, 0], [0, 0, 0]]
+    assert level.tolist() == [0, 2, 3, 2, 2]
+    assert Track.parse(json.loads(json.dumps(track.value()))) == track
+    assert track.size == len(SPECIALS) + 5 * 5
+    # triples that have no id of their own keep their middle phone
+    heard = [np.stack(track.parts(track.ids([0, 0, 0, *triple], np.zeros(6, np.float32)))[:3], 1)[0].tolist()
+             for triple in ([0, 0, 1], [2, 1, 1], [2, 0, 2], [0, 2, 2])]  # fmt: skip
+    assert heard == [[0, 0, 0], [1, 1, 1], [0, 0, 0], [2, 2, 2]]
+
+
+def test_the_summands_of_a_row_are_its_phones_and_its_level(tokenizer):
+    track = tokenizer.track
+    parts = track.summands()
+    assert parts.shape == (track.size, 4)
+    assert parts[: len(SPECIALS), 0].tolist() == list(range(len(SPECIALS)))
+    first, second, third, level = track.parts(np.arange(len(SPECIALS), track.size))
+    known = {}
+    for column, values in enumerate((first, second, third, level)):
+        for part, value in zip(parts[len(SPECIALS) :, column].tolist(), values.tolist(), strict=True):
+            assert known.setdefault(part, (column, value)) == (column, value)
+    assert len(known) == sum(len(set(values.tolist())) for values in (first, second, third, level))
+    assert not known.keys() & set(parts[: len(SPECIALS)].ravel().tolist())
 
 
 def test_the_template_has_ids_of_its_own(tokenizer):
@@ -196,7 +225,13 @@ def test_a_checkpoint_with_a_damaged_text_side_is_refused(tmp_path):
         with pytest.raises(CheckpointError, match=match):
             read_text_side(folder, config)
 
-    for value in ({**whole, "pairs": ["_|Q"]}, {**whole, "alphabet": None}, {"prosody": {}}, {**whole, "prosody": 3}):
+    for value in (
+        {**whole, "triples": ["_|_|Q"]},
+        {**whole, "triples": ["_|_"]},
+        {**whole, "alphabet": None},
+        {"prosody": {}},
+        {**whole, "prosody": 3},
+    ):
         (folder / TRACK).write_text(json.dumps(value))
         refuse("phone_track.json is not a phone track")
     (folder / TRACK).write_text("{")

@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import BundleError, CheckpointError
 from .config import CODEC_TYPE, MODEL_TYPE, CodecConfig, ModelConfig
 from .frontend import Qwen3TtsFrontend
+from .phone_tokenizer import PhoneTokenizer
 from .strict import load_json
 from .tables import read_tables, write_tables
 from .text_side import load_text_side, read_text_side, write_text_side
@@ -63,7 +64,8 @@ class Qwen3TtsFamily:
         writer.describe(task=checkpoint.config.task)
         writer.json(CONFIG, load_json(checkpoint.folder / "config.json"))
         writer.json(CODEC_CONFIG, load_json(checkpoint.folder / "speech_tokenizer" / "config.json"))
-        write_text_side(read_text_side(checkpoint.folder, checkpoint.config), writer)
+        text = read_text_side(checkpoint.folder, checkpoint.config)
+        write_text_side(text, writer)
         if os.path.lexists(checkpoint.folder / VOICES):
             about = load_json(checkpoint.folder / VOICES)
             voices_of(checkpoint.config.talker, about, f"{checkpoint.folder / VOICES}", CheckpointError)
@@ -73,7 +75,8 @@ class Qwen3TtsFamily:
         if os.path.isfile(checkpoint.folder / DEPLOY):
             shutil.copyfile(checkpoint.folder / DEPLOY, writer.path(DEPLOY))
         dtype = np.float32 if weights == "fp32" else np.float16
-        write_tables(checkpoint, writer, dtype, lambda done: progress("embedding tables", 0.1 + 0.9 * done))
+        summands = text.track.summands() if isinstance(text, PhoneTokenizer) else None
+        write_tables(checkpoint, writer, dtype, lambda done: progress("embedding tables", 0.1 + 0.9 * done), summands)
 
     def networks(self, checkpoint: Checkpoint) -> Qwen3TtsNetworks:
         from .network.decoder import build_decoder

@@ -22,10 +22,9 @@ from ...text.characters import describe
 from .prosody import LEAD_MS, TAIL_MS, Prosody
 from .reading import Reading, read_english
 from .strict import load_json
-from .track import HALF_MS, SPECIALS, Track
+from .track import FRAME_MS, SPECIALS, THIRD_MS, Track
 
 TRACK, PROSODY = "phone_track.json", "prosody.safetensors"
-FRAME_MS = 2.0 * HALF_MS
 # Mean ms of a symbol in the teacher's speech: enough to cut a text into pieces without running the prosody on all of it.
 _STRESSED_MS, _OTHER_MS, _BREAK_MS, _MARK_MS = 140.0, 76.0, 60.0, 160.0
 
@@ -64,8 +63,8 @@ class PhoneTokenizer:
         form = self.read(text).form
         if not form:
             return []
-        halves, pitch = self.prosody.track(form, self.voice, self._index, self.speed)
-        ids: list[int] = self.track.ids(halves, pitch).tolist()
+        thirds, pitch = self.prosody.track(form, self.voice, self._index, self.speed)
+        ids: list[int] = self.track.ids(thirds, pitch).tolist()
         return ids
 
     def turn(self, role: str, text: str) -> list[int]:
@@ -141,4 +140,4 @@ def _typical_ms(symbol: str, speed: float) -> float:
     if symbol in MARKS:
         return _MARK_MS / speed
     usual = _STRESSED_MS if is_vowel(symbol) and not symbol.endswith("0") else _OTHER_MS
-    return max(usual / speed, HALF_MS)
+    return max(usual / speed, THIRD_MS)

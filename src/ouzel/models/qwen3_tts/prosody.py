@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...english.phones import BREAK, MARKS, SILENCE, is_vowel
 from .shard import Shard, write_shard
-from .track import HALF_MS, Ids
+from .track import THIRD_MS, Ids
 
 Array = NDArray[np.float32]
 
@@ -33,27 +33,27 @@ def is_voiced(symbol: str) -> bool:
     return is_vowel(symbol) or symbol not in _UNVOICED
 
 
-def halves(form: Sequence[str], durations: Array, alphabet: Mapping[str, int], offset: float = LEAD_MS) -> tuple[Ids, Ids]:
-    """Alphabet index and form index of every half of 40 ms.
+def thirds(form: Sequence[str], durations: Array, alphabet: Mapping[str, int], offset: float = LEAD_MS) -> tuple[Ids, Ids]:
+    """Alphabet index and form index of every third of a frame.
 
-    durations: (symbols,) ms. Every phone gets at least one half, a break or mark may get none; a mark is silence, and so
+    durations: (symbols,) ms. Every phone gets at least one, a break or mark may get none; a mark is silence, and so
     is a break longer than PAUSE_MS.
     The form index of the silence before and after is -1.
     """
-    ends = (offset + np.cumsum(durations)) / HALF_MS
-    symbols, owners = [alphabet[SILENCE]] * round(offset / HALF_MS), [-1] * round(offset / HALF_MS)
+    ends = (offset + np.cumsum(durations)) / THIRD_MS
+    symbols, owners = [alphabet[SILENCE]] * round(offset / THIRD_MS), [-1] * round(offset / THIRD_MS)
     for index, symbol in enumerate(form):
         silent = symbol in MARKS or (symbol == BREAK and durations[index] > PAUSE_MS)
         least = 0 if silent or symbol == BREAK else 1
         count = max(round(float(ends[index])) - len(symbols), least)
         symbols += [alphabet[SILENCE if silent else symbol]] * count
         owners += [index] * count
-    tail = round(TAIL_MS / HALF_MS)
+    tail = round(TAIL_MS / THIRD_MS)
     return np.array(symbols + [alphabet[SILENCE]] * tail, np.int64), np.array(owners + [-1] * tail, np.int64)
 
 
 def contour(form: Sequence[str], tones: Array, owners: Ids) -> Array:
-    """Semitones at every half: tones (symbols,) at the middle of each voiced symbol, straight lines between."""
+    """Semitones at every third of a frame: tones (symbols,) at the middle of each voiced symbol, straight lines between."""
     places, values = [], []
     for index, symbol in enumerate(form):
         own = np.flatnonzero(owners == index)
@@ -86,11 +86,11 @@ class Prosody:
         return durations.astype(np.float32), out[:, 1].astype(np.float32)
 
     def track(self, form: Sequence[str], speaker: str, alphabet: Mapping[str, int], rate: float = 1.0) -> tuple[Ids, Array]:
-        """Halves (n,) as alphabet indices and their pitch (n,) in semitones: what `Track.ids` takes."""
+        """Thirds of frames (n,) as alphabet indices and their pitch (n,) in semitones: what `Track.ids` takes."""
         durations, tones = self.predict(form, speaker, rate)
         if form and form[-1] in MARKS:  # the tail is the last mark's silence
             durations[-1] = 0
-        symbols, owners = halves(form, durations, alphabet)
+        symbols, owners = thirds(form, durations, alphabet)
         return symbols, contour(form, tones, owners)
 
     def value(self) -> dict[str, Any]:

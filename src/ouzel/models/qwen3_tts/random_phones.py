@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...english import BREAK, PHONES, SYMBOLS
 from .phone_tokenizer import PhoneTokenizer
 from .prosody import KERNEL, UNIT_MS, Prosody
-from .track import SPECIALS, Track
+from .track import SPECIALS, THIRDS, Track
 
 Json = dict[str, Any]
 SPEAKERS = ("fern", "moss")
@@ -19,7 +19,7 @@ LANGUAGE = "english"
 THINKING = ("codec_think_id", "codec_nothink_id", "codec_think_bos_id", "codec_think_eos_id")
 CONTROL = ("codec_pad_id", "codec_bos_id", "codec_eos_token_id", *THINKING)
 TEXT_HIDDEN = 32  # narrower than any talker, so that bundles keep the rows unprojected
-PAIRS = 500
+TRIPLES = 500
 CHANNELS = 8
 MEAN_MS = 90.0
 TEXT_IDS = {
@@ -60,9 +60,9 @@ def _track(seed: int) -> Track:
     generator = _generator(seed)
     alphabet = (*PHONES, BREAK)
     size = len(alphabet)
-    drawn = (generator.random(PAIRS) * size * size).astype(int).tolist()
-    pairs = {(i, i) for i in range(size)} | {divmod(number, size) for number in drawn}
-    return Track(alphabet, tuple(sorted(pairs)), levels=3, step=2.0)
+    drawn = (generator.random((TRIPLES, THIRDS)) * size).astype(int).tolist()
+    triples = {(i, i, i) for i in range(size)} | {(a, b, c) for a, b, c in drawn}
+    return Track(alphabet, tuple(sorted(triples)), levels=3, step=2.0)
 
 
 def _prosody(seed: int) -> Prosody:
