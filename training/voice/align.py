@@ -1,4 +1,4 @@
-"""From the teacher's durations to what the voice learns: where speech starts and ends, durations, tones, halves of 40 ms.
+"""From the teacher's durations to what the voice learns: where speech starts and ends, durations, tones.
 
 The teacher gives the silence of a pause to the phone before it and half a second to either end; the spectrum tells where
 sound is, so a phone ends where it falls silent and the rest is the mark's.

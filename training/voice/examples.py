@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ouzel.english.phones import BREAK, MARKS, PHONES
-from ouzel.models.qwen3_tts.prosody import LEAD_MS, contour, halves, is_voiced
-from ouzel.models.qwen3_tts.track import Track
+from ouzel.models.qwen3_tts.prosody import LEAD_MS, contour, is_voiced, thirds
+from ouzel.models.qwen3_tts.track import THIRDS, Track
 
 from .codec import Codec, features
 from .features import HOP, Array
@@ -41,12 +42,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Take:
-    """An utterance cut into codec frames: halves (n,) and their pitch (n,) for `Track.ids`; codes (T, 16)."""
+    """An utterance cut into codec frames: thirds (n,) of frames and their pitch (n,) for `Track.ids`; codes (T, 16)."""
 
     name: str
     text: str
     speaker: str
-    halves: np.ndarray
+    thirds: np.ndarray
     pitch: Array
     codes: np.ndarray
 
@@ -57,9 +58,9 @@ _INDEX = {symbol: i for i, symbol in enumerate(ALPHABET)}
 def take(example: Example, codec: Codec, shift: int = 0) -> Take:
     """The utterance with its frames beginning `shift` * 10 ms earlier. Shifts make eight different takes of one."""
     spoken = spoken_durations(example.form, example.durations)
-    symbols, owners = halves(example.form, spoken, _INDEX, LEAD_MS + 10 * shift)
+    symbols, owners = thirds(example.form, spoken, _INDEX, LEAD_MS + 10 * shift)
     pitch = contour(example.form, filled(example.form, example.tones), owners)
-    count = (len(symbols) + 1) // 2
+    count = -(-len(symbols) // THIRDS)
     values = features(example.spectrum, example.hertz, example.start - shift * HOP, count)
     codes = codec.encode(codec.components(values)).astype(np.int64)
     return Take(example.name, example.text, example.speaker, symbols, pitch, codes)
@@ -122,10 +123,11 @@ class Corpus:
         return [e for e in self.examples if int(e.name) // 2 % DEV == 3]
 
 
-def make_track(takes: list[Take]) -> Track:
-    """The pairs of halves that occur, and each symbol with itself."""
-    pairs = {(i, i) for i in range(len(ALPHABET))}
+def make_track(takes: list[Take], least: int = 2) -> Track:
+    """The triples that occur at least so often, and each symbol with itself."""
+    found: Counter[tuple[int, int, int]] = Counter()
     for one in takes:
-        padded = np.concatenate([one.halves, [0, 0, 0]])
-        pairs |= set(zip(padded[1::2].tolist(), padded[2::2].tolist(), strict=False))
-    return Track(ALPHABET, tuple(sorted(pairs)), LEVELS, STEP)
+        padded = np.concatenate([one.thirds, np.zeros(-len(one.thirds) % THIRDS, np.int64)])
+        found.update(map(tuple, padded.reshape(-1, THIRDS).tolist()))
+    triples = {(i, i, i) for i in range(len(ALPHABET))} | {triple for triple, count in found.items() if count >= least}
+    return Track(ALPHABET, tuple(sorted(triples)), LEVELS, STEP)

@@ -19,7 +19,7 @@ from ouzel.models.qwen3_tts.random_config import SAMPLE_RATE
 from ouzel.models.qwen3_tts.shard import write_shard
 from ouzel.models.qwen3_tts.tensors import decoder_shapes, model_shapes
 
-from . import model
+from . import model, predictor
 from .codec import CODES, GROUPS, Codec
 from .gate import voice
 from .vocoder import Vocoder
@@ -36,8 +36,8 @@ def model_config(text_vocabulary: int) -> dict[str, Any]:
         "num_code_groups": GROUPS, "initializer_range": 0.02, "tie_word_embeddings": False, "use_cache": True,
         "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu",
     }  # fmt: skip
-    predictor = {
-        "model_type": "qwen3_tts_talker_code_predictor", **model.PREDICTOR, **shared, "vocab_size": CODES,
+    codes = {
+        "model_type": "qwen3_tts_talker_code_predictor", **predictor.PREDICTOR, **shared, "vocab_size": CODES,
         "max_position_embeddings": 64, "rope_scaling": None,
     }  # fmt: skip
     half = model.TALKER["head_dim"] // 2
@@ -48,7 +48,7 @@ def model_config(text_vocabulary: int) -> dict[str, Any]:
         "text_hidden_size": model.TEXT_HIDDEN, "text_vocab_size": text_vocabulary, "position_id_per_seconds": 13,
         "rope_scaling": {"interleaved": True, "mrope_section": sections, "rope_type": "default", "type": "default"},
         **model.CODEC_IDS, "codec_language_id": model.LANGUAGE_IDS, "spk_id": model.SPEAKER_IDS,
-        "spk_is_dialect": dict.fromkeys(model.SPEAKER_IDS, False), "code_predictor_config": predictor,
+        "spk_is_dialect": dict.fromkeys(model.SPEAKER_IDS, False), "code_predictor_config": codes,
     }  # fmt: skip
     return {
         "architectures": ["Qwen3TTSForConditionalGeneration"], "model_type": "qwen3_tts",
@@ -74,30 +74,26 @@ def codec_config(decoder: dict[str, Any]) -> dict[str, Any]:
 @torch.no_grad()
 def talker_tensors(net: model.Voice) -> dict[str, Tensor]:
     """Everything of `model.safetensors`, the factorised tables written out."""
-    hidden, track = model.TALKER["hidden_size"], net.track
-    ids = torch.arange(len(model.SPECIALS), track.size)
-    first, second, level = (torch.from_numpy(x) for x in track.parts(ids.numpy()))
+    hidden = model.TALKER["hidden_size"]
+    ids = torch.arange(len(model.SPECIALS), net.track.size)
     codes = torch.zeros(model.VOCABULARY, hidden)
-    codes[:CODES] = net.code_map(net.books[0]) + net.code_bias[0]
+    codes[:CODES] = net.history(net.books[0])
     codes[list(model.SPECIAL_CODES)] = net.special_code
     heads = torch.zeros(model.VOCABULARY, hidden)
-    heads[:CODES] = net.features0 @ net.head[0]
+    heads[:CODES] = predictor.first_head(net)
     heads[model.CODEC_IDS["codec_eos_token_id"]] = net.end
     at = "talker.code_predictor."
     tensors = {
-        "talker.model.text_embedding.weight": torch.cat([net.special, net.first[first] + net.second[second] + net.level[level]]),
+        "talker.model.text_embedding.weight": torch.cat([net.special, net.text_rows(ids)]),
         "talker.model.codec_embedding.weight": codes,
         "talker.codec_head.weight": heads,
-        f"{at}small_to_mtp_projection.weight": net.small_to_mtp_projection.weight,
-        f"{at}small_to_mtp_projection.bias": net.small_to_mtp_projection.bias,
     }
     for name in ("linear_fc1", "linear_fc2"):
         tensors |= {f"talker.text_projection.{name}.{k}": v for k, v in getattr(net, name).state_dict().items()}
     for group in range(1, GROUPS):
-        tensors[f"{at}model.codec_embedding.{group - 1}.weight"] = net.code_map(net.books[group]) + net.code_bias[group]
-        tensors[f"{at}lm_head.{group - 1}.weight"] = getattr(net, f"features{group}") @ net.head[group]
+        tensors[f"{at}model.codec_embedding.{group - 1}.weight"] = net.history(net.books[group])
     tensors |= {f"talker.model.{k}": v for k, v in net.talker.state_dict().items()}
-    return tensors | {f"{at}model.{k}": v for k, v in net.predictor.state_dict().items()}
+    return tensors | {f"{at}{k}": v for k, v in predictor.predictor_tensors(net).items()}
 
 
 @torch.no_grad()
@@ -132,7 +128,7 @@ def main() -> None:
     args = parser.parse_args()
     out = args.out or args.work / "checkpoint"
     codec = Codec.read(args.work / "codec.npz")
-    net, track = voice(args.work, codec)
+    net, track, _ = voice(args.work, codec)
     state = torch.load(args.work / "decoder.pt", weights_only=False)
     decoder = Vocoder(state["config"], state["units"])
     decoder.load_state_dict(state["average"])

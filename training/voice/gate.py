@@ -1,6 +1,6 @@
 """Free-running word error rate on sentences set apart: the figure that talker and decoder are steered by.
 
-python -m training.voice.gate --work DIR [--count 24] [--true-track] [--codes true|regress|heads] [--temperature 0.5] [--wav DIR]
+python -m training.voice.gate --work DIR [--count 24] [--true-track] [--codes true|own] [--wav DIR]
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def vocoder(work: Path) -> tuple[Vocoder, np.ndarray]:
     return net.eval(), state["factors"]
 
 
-def voice(work: Path, codec: Codec) -> tuple[Voice, Track]:
-    """The averaged talker."""
+def voice(work: Path, codec: Codec) -> tuple[Voice, Track, dict[str, float]]:
+    """The averaged talker, its track, and the mean pitch of its speakers in semitones from 150 Hz."""
     state = torch.load(work / "talker.pt", weights_only=False)
     track = Track.parse(state["track"])
     net = Voice(track, codec, state["spread"], dropout=0.0)
     net.load_state_dict(state["average"])
-    return net.eval(), track
+    return net.eval(), track, dict(state["means"])
 
 
 @torch.no_grad()
@@ -56,8 +56,7 @@ def main() -> None:
     parser.add_argument(
         "--true-track", action="store_true", help="the teacher's durations and pitch instead of the prosody model's"
     )
-    parser.add_argument("--codes", choices=("true", "regress", "heads"), default="heads")
-    parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument("--codes", choices=("true", "own"), default="own", help="the teacher's codes or the talker's")
     parser.add_argument("--wav", type=Path, help="folder for what was heard")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -69,16 +68,16 @@ def main() -> None:
     if args.codes == "true":
         codes = [e.codes for e in chosen]
     else:
-        net, track = voice(args.work, codec)
+        net, track, _ = voice(args.work, codec)
         ids = []
         for e, one in zip(examples, chosen, strict=True):
-            tracked = (one.halves, one.pitch)
+            tracked = (one.thirds, one.pitch)
             if not args.true_track:
                 prosody = Prosody.read(json.loads((args.work / "prosody.json").read_text()), args.work / "prosody.safetensors")
                 tracked = prosody.track(e.form, e.speaker, {s: i for i, s in enumerate(data.ALPHABET)}, e.speed)
             ids.append(torch.from_numpy(track.ids(*tracked)))
         began = time.process_time()
-        codes = net.generate(ids, [e.speaker for e in chosen], temperature=args.temperature, regress=args.codes == "regress")
+        codes = net.generate(ids, [e.speaker for e in chosen])
         beyond = [len(made) - len(text) for made, text in zip(codes, ids, strict=True)]
         print(f"generated in {time.process_time() - began:.0f} core-s; frames beyond the text {beyond}")
     sounds = [audio(decoder, factors, codec, c) for c in codes]

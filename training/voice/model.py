@@ -1,11 +1,11 @@
-"""The talker and its code predictor in trainable form.
+"""The talker in trainable form, and what its states mean.
 
-Tables are factorised while they are learned and become the checkpoint's ordinary tables on export:
-- text: a row is the sum of its first phone's, its second phone's and its pitch level's vectors;
-- codes: a row is one linear map of the codeword, plus a constant of its group, so that a frame's input is a map of its
-  sound;
-- heads: a logit is linear in the codeword and its square, which makes the distribution over a group's codes a discretised normal
-  one whose mean and width the network gives. Codes that sound alike share what is learned.
+The talker is trained to tell the next frame's components; the codes are those nearest to them. Tables are factorised while they
+are learned and become the checkpoint's ordinary tables on export (`training.voice.predictor` writes heads and code predictor):
+- text: a row is the sum of the vectors of its three phones and of its pitch level;
+- codes: a row is one linear map of the codeword, so that a frame's input is a map of its sound. It lies in the first 128
+  channels, and components are read from the others, which lets the code predictor tell states from codes;
+- the last channel of a state is trained to be 1: heads have no bias.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ouzel.models.qwen3_tts.track import SPECIALS, Track
+from ouzel.models.qwen3_tts.track import SPECIALS, THIRDS, Track
 
-from .codec import CODES, GROUPS, Codec
+from .codec import CODES, DIMS, GROUPS, Codec
 from .layers import Norm, rotary, rotated
 
 SPEAKER_IDS = {"fern": 1000, "moss": 1001}
@@ -34,11 +34,8 @@ TALKER: dict[str, Any] = {
     "hidden_size": 320, "intermediate_size": 896, "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2,
     "head_dim": 64, "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
 }  # fmt: skip
-PREDICTOR: dict[str, Any] = {
-    "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "head_dim": 64, "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
-}  # fmt: skip
-TEXT_HIDDEN = 64
+TEXT_HIDDEN = 128
+FIRST_SHARPNESS = 4.0  # of codebook 0: a code's logit falls by this times its squared distance in unit spread
 
 
 Cache = list[tuple[Tensor, Tensor]]
@@ -106,49 +103,40 @@ class Stack(nn.Module):
 
 
 class Voice(nn.Module):
-    """Talker, code predictor and their tables. track: the text vocabulary; codec: the codebooks; spread (128,): deviations."""
+    """Talker and tables. track: the text vocabulary; codec: the codebooks; spread (128,): deviations of the components."""
 
     def __init__(self, track: Track, codec: Codec, spread: np.ndarray, dropout: float = 0.1) -> None:
         super().__init__()
-        hidden, inner = TALKER["hidden_size"], PREDICTOR["hidden_size"]
+        hidden = TALKER["hidden_size"]
         self.track, self.parts = track, codec.parts
         scale = torch.from_numpy((1 / np.maximum(spread, 1e-3)).astype(np.float32))
-        self.register_buffer("scale", scale, persistent=False)
         self.register_buffer("books", torch.from_numpy(codec.books) * scale, persistent=False)  # (16, CODES, 128) of unit spread
-        for group, part in enumerate(codec.parts):
-            words = self.books[group][:, list(part)]
-            features = torch.cat([words, words.square() - words.square().mean(0)], 1)
-            self.register_buffer(f"features{group}", features, persistent=False)  # (CODES, 2 d)
         symbols = len(track.alphabet)
         self.special = nn.Parameter(torch.randn(len(SPECIALS), TEXT_HIDDEN) * 0.5)
-        self.first = nn.Parameter(torch.randn(symbols, TEXT_HIDDEN) * 0.5)
-        self.second = nn.Parameter(torch.randn(symbols, TEXT_HIDDEN) * 0.5)
+        self.phone = nn.Parameter(torch.randn(THIRDS, symbols, TEXT_HIDDEN) * 0.5)
         self.level = nn.Parameter(torch.linspace(-1, 1, track.levels)[:, None] * torch.randn(TEXT_HIDDEN) * 0.7)
         self.linear_fc1, self.linear_fc2 = nn.Linear(TEXT_HIDDEN, TEXT_HIDDEN), nn.Linear(TEXT_HIDDEN, hidden)
-        self.code_map = nn.Linear(128, hidden, bias=False)
-        self.code_bias = nn.Parameter(torch.randn(GROUPS, hidden) * 0.05)
+        self.code_map = nn.Linear(DIMS, DIMS, bias=False)
         self.special_code = nn.Parameter(torch.randn(len(SPECIAL_CODES), hidden) * 0.3)
         self.talker = Stack(TALKER, dropout)
-        self.regress = nn.Linear(hidden, 128)  # training only
-        self.head = nn.ParameterList(
-            nn.Parameter(torch.randn(2 * len(part), hidden if group == 0 else inner) * 0.02)
-            for group, part in enumerate(codec.parts)
-        )
+        self.regress = nn.Linear(hidden - DIMS - 1, DIMS)
         self.end = nn.Parameter(torch.zeros(hidden))
-        self.small_to_mtp_projection = nn.Linear(hidden, inner)
-        self.predictor = Stack(PREDICTOR, 0.0)
+        self.linear_fc2.bias.data[-1] = 4.0  # a flag to begin with
         for name, parameter in self.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 parameter.data.mul_(0.5)
 
     # ---- tables
 
+    def text_rows(self, ids: Tensor) -> Tensor:
+        """Rows of track ids (any shape) before the projection."""
+        *three, level = (torch.from_numpy(x) for x in self.track.parts(ids.numpy()))
+        return self.phone[0][three[0]] + self.phone[1][three[1]] + self.phone[2][three[2]] + self.level[level]
+
     def text(self, ids: Tensor) -> Tensor:
         """Rows of text ids (any shape) after the projection."""
-        track = ids >= len(SPECIALS)
-        first, second, level = (torch.from_numpy(x) for x in self.track.parts(ids.clamp(min=len(SPECIALS)).numpy()))
-        rows = self.first[first] + self.second[second] + self.level[level]
-        rows = torch.where(track[..., None], rows, self.special[ids.clamp(max=len(SPECIALS) - 1)])
+        rows = self.text_rows(ids.clamp(min=len(SPECIALS)))
+        rows = torch.where((ids >= len(SPECIALS))[..., None], rows, self.special[ids.clamp(max=len(SPECIALS) - 1)])
         return self.linear_fc2(F.silu(self.linear_fc1(rows)))
 
     def codes(self, ids: list[int]) -> Tensor:
@@ -164,7 +152,30 @@ class Voice(nn.Module):
 
     def history(self, vectors: Tensor) -> Tensor:
         """(..., 128) -> the sum of the sixteen embeddings of a frame."""
-        return self.code_map(vectors) + self.code_bias.sum(0)
+        return F.pad(self.code_map(vectors), (0, TALKER["hidden_size"] - DIMS))
+
+    # ---- what a state says
+
+    def flag(self, states: Tensor) -> Tensor:
+        """(..., hidden) -> (..., 1), trained to be 1."""
+        return states[..., -1:].clamp(min=0.3)
+
+    def components(self, states: Tensor) -> Tensor:
+        """(..., hidden) -> (..., 128) components of unit spread. Those of group 0 are read by a head without bias."""
+        linear = F.linear(states[..., DIMS:-1], self.regress.weight)
+        first = len(self.parts[0])  # group 0 is the first components
+        return torch.cat([linear[..., :first] / self.flag(states), linear[..., first:]], -1) + self.regress.bias
+
+    def nearest(self, vectors: Tensor) -> Tensor:
+        """(n, 128) -> (n, 16) codes."""
+        return torch.stack(
+            [torch.cdist(vectors[:, list(p)], self.books[g][:, list(p)]).argmin(1) for g, p in enumerate(self.parts)], 1
+        )
+
+    def end_logit(self, states: Tensor) -> Tensor:
+        """(..., hidden) -> (...,): what the end has above the best code."""
+        x = self.components(states)[..., : len(self.parts[0])]
+        return states @ self.end - FIRST_SHARPNESS * self.flag(states)[..., 0] * x.square().sum(-1)
 
     # ---- networks
 
@@ -180,23 +191,9 @@ class Voice(nn.Module):
         beside = torch.stack([pad] * (len(rows) - 1) + [begin])
         return torch.cat([torch.stack([start, assistant, newline]), rows + beside])
 
-    def first_logits(self, hidden: Tensor) -> Tensor:
-        """(..., hidden) -> (..., CODES + 1), the last the end."""
-        return torch.cat([hidden @ self.head[0].T @ self.features0.T, (hidden @ self.end)[..., None]], -1)
-
-    def predict(self, hidden: Tensor, codes: Tensor) -> list[Tensor]:
-        """Teacher-forced: hidden (N, H) and codes (N, 16) -> 15 logits (N, CODES)."""
-        rows = [hidden]
-        for group in range(GROUPS - 1):
-            rows.append(self.code_map(self.books[group][codes[:, group]]) + self.code_bias[group])
-        out, _ = self.predictor(self.small_to_mtp_projection(torch.stack(rows, 1)))
-        return [out[:, g] @ self.head[g].T @ getattr(self, f"features{g}").T for g in range(1, GROUPS)]
-
     @torch.no_grad()
-    def generate(
-        self, ids: list[Tensor], speakers: list[str], *, temperature: float = 0.0, limit: int = 20, regress: bool = False
-    ) -> list[np.ndarray]:
-        """Free running, a batch at once. ids: text ids of each utterance; regress: codes nearest to the regression instead.
+    def generate(self, ids: list[Tensor], speakers: list[str], limit: int = 20) -> list[np.ndarray]:
+        """Free running, a batch at once. ids: text ids of each utterance.
 
         Returns codes (T, 16) of each; at most `limit` frames beyond its text.
         """
@@ -215,39 +212,12 @@ class Voice(nn.Module):
         for step in range(longest + limit):
             hidden, past = self.talker(x, past)
             last = hidden[:, -1]
-            logits = self.first_logits(last)
-            logits[step < ends, CODES] = -torch.inf  # the front end knows how long its text is
-            first = _pick(logits, temperature)
-            alive &= first != CODES
+            alive &= (step < ends) | (self.end_logit(last) < 0)  # the front end knows how long its text is
             if not alive.any():
                 break
             for row in torch.nonzero(alive)[:, 0].tolist():
                 lengths[row] = step + 1
-            first = first.clamp(max=CODES - 1)
-            if regress:
-                x_hat = self.regress(last)
-                frame = torch.stack(
-                    [torch.cdist(x_hat[:, list(p)], self.books[g][:, list(p)]).argmin(1) for g, p in enumerate(self.parts)], 1
-                )
-            else:
-                frame = self._frame(last, first, temperature)
-            made.append(frame)
-            x = (self.history(self.vectors(frame)) + rows[:, step + 1])[:, None]
+            made.append(self.nearest(self.components(last)))
+            x = (self.history(self.vectors(made[-1])) + rows[:, step + 1])[:, None]
         codes = torch.stack(made, 1).numpy()
         return [codes[row, : lengths[row]] for row in range(count)]
-
-    def _frame(self, hidden: Tensor, first: Tensor, temperature: float) -> Tensor:
-        codes = [first]
-        out, past = self.predictor(self.small_to_mtp_projection(hidden)[:, None])
-        for group in range(1, GROUPS):
-            row = self.code_map(self.books[group - 1][codes[-1]]) + self.code_bias[group - 1]
-            out, past = self.predictor(self.small_to_mtp_projection(row)[:, None], past)
-            logits = out[:, -1] @ self.head[group].T @ getattr(self, f"features{group}").T
-            codes.append(_pick(logits, temperature))
-        return torch.stack(codes, 1)
-
-
-def _pick(logits: Tensor, temperature: float) -> Tensor:
-    if temperature <= 0:
-        return logits.argmax(-1)
-    return torch.multinomial((logits / temperature).softmax(-1), 1)[:, 0]
