@@ -22,7 +22,7 @@ help:
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
 	@echo 'make voice-data         the teacher speaks the corpus (hours; resumes)   [VOICE_WORK=$(VOICE_WORK)]'
 	@echo 'make voice-codec        spectrum student, codebooks, codec decoder (hours; resumes)'
-	@echo 'make voice-talker       pace and pitch, talker, code predictor (hours; resumes)'
+	@echo 'make voice-talker       pace and pitch, talker; the decoder again on its codes (hours; resumes)'
 	@echo 'make voice-export       the trained parts as a checkpoint and as the embedded bundle'
 	@echo 'make voice-report       judge the embedded voice beside its teacher: docs/voice-report.md (an hour of one core)'
 	@echo 'make runtime-size       install the runtime alone into a fresh venv and print its size'
@@ -100,7 +100,9 @@ voice-codec: $(VENV)/.voice
 
 voice-talker: $(VENV)/.voice
 	test -e $(VOICE_WORK)/prosody.json || $(call STEP,prosody) --minutes 8
-	$(call STEP,talker) --minutes 120
+	$(call STEP,talker) --minutes 80
+	$(call STEP,own)
+	$(call STEP,decoder) --minutes 200
 
 voice-export: $(VENV)/.voice
 	$(call STEP,export)

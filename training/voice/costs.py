@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -43,6 +44,7 @@ def first_audio(voice: Voice) -> FirstAudio:
     if voice.path is None:
         raise ValueError("the voice has no folder")
     warm = [_warm(voice) for _ in range(_REPEATS)]
+    _cold(voice.path, "warm")  # as after an installation: the modules are compiled, the files were read before
     cold = [_cold(voice.path, "warm") for _ in range(_STARTS)]
     unwarmed = [_cold(voice.path, "no") for _ in range(_STARTS)]
     return FirstAudio(*(statistics.median(column) for runs in (warm, cold, unwarmed) for column in zip(*runs, strict=True)))
@@ -59,7 +61,8 @@ def _warm(voice: Voice) -> tuple[float, float]:
 
 def _cold(path: Path, warm_up: str) -> tuple[float, float]:
     command = [sys.executable, "-c", _PROGRAM, str(path), repr(time.time()), warm_up, _TEXT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     wall, cpu = map(float, done.stdout.split())
     return cpu, wall
 

@@ -2,7 +2,9 @@
 
 Spectral losses at four resolutions; phase is free. Resumable: a checkpoint with the optimiser's state every minute.
 
-    python -m training.voice.decoder --work DIR --minutes 80 [--discriminator 0.1]
+    python -m training.voice.decoder --work DIR --minutes 80 [--discriminator 0.25]
+
+Where `training.voice.own` has left the talker's own codes, they are learned from too: the fine-tuning at the end.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ import argparse
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from . import own
 from .codec import Codec, features
 from .features import FRAME, HOP, SUB, mel_bank
 from .vocoder import CONFIG, Vocoder
@@ -25,6 +27,7 @@ SHIFT = 480  # samples by which sound follows its code: a causal network hears 2
 SHIFTS = SUB  # cuts of one utterance into frames, 10 ms apart
 SIZES = (256, 512, 1024, 2048)
 CROP, BATCH = 10, 4
+QUIET = 5e-4  # of a full-scale sine, -66 dB: what is below does not count, or silence would weigh as much as speech
 LEFT = 1  # frames at a crop's start that are not judged: their past is missing
 
 
@@ -53,18 +56,23 @@ class Spectra(nn.Module):
             wanted = self.magnitudes(true)
         log = convergence = mel = torch.zeros(())
         for size, a, b in zip(SIZES, self.magnitudes(made), wanted, strict=True):
-            log = log + ((a + 1e-3).log() - (b + 1e-3).log()).abs().mean()
+            floor = QUIET * size / 4  # a Hann window's sum, halved
+            log = log + ((a + floor).log() - (b + floor).log()).abs().mean()
             convergence = convergence + (a - b).norm() / b.norm().clamp(min=1e-2)
             if size == 1024:
-                mel = ((self.bank @ a + 1e-4).log() - (self.bank @ b + 1e-4).log()).abs().mean()
+                mel = ((self.bank @ a + floor).log() - (self.bank @ b + floor).log()).abs().mean()
         return log / len(SIZES), convergence / len(SIZES), mel
+
+
+Item = tuple[list[Tensor], list[tuple[int, Tensor]], Tensor]
 
 
 class Data:
     """Utterances with waveforms: vectors (T, 128) of eight cuts into frames, each 10 ms before the last, and samples; sound is
-    SHIFT late. The sample where cut k begins is (7 - k) * 240."""
+    SHIFT late. The sample where cut k begins is (7 - k) * 240. own: further cuts, of what the talker made of the text."""
 
     def __init__(self, work: Path, codec: Codec) -> None:
+        self.own: dict[int, list[tuple[int, Tensor]]] = {}
         self.items: list[tuple[list[Tensor], Tensor]] = []
         self._seen: set[str] = set()
         self._work, self._codec = work, codec
@@ -82,13 +90,21 @@ class Data:
             for shift in range(SHIFTS):
                 found = self._codec.components(features(spectrum, pitch, start - shift * HOP, count))
                 cuts.append(torch.from_numpy((self._codec.decode(self._codec.encode(found)) * self.factors).astype(np.float32)))
+            made = self._work / "own-audio" / path.name
+            if made.exists():
+                with np.load(made) as value:
+                    codes = value["codes"][:, :count].astype(np.int64)
+                found = [(self._codec.decode(c) * self.factors).astype(np.float32) for c in codes]
+                self.own[len(self.items)] = [(s, torch.from_numpy(v)) for s, v in zip(own.SHIFTS, found, strict=True)]
             begin = start - (SHIFTS - 1) * HOP - SHIFT
             audio = np.pad(audio, (max(0, -begin), FRAME * (count + 1)))[max(begin, 0) :][: count * FRAME + (SHIFTS - 1) * HOP]
             self.items.append((cuts, torch.from_numpy(audio.copy())))
 
-    def split(self) -> tuple[list[Any], list[Any]]:
-        train = [item for i, item in enumerate(self.items) if i % 25 != 7 and len(item[0][0]) > CROP]
-        return train, [item for i, item in enumerate(self.items) if i % 25 == 7][:16]
+    def split(self) -> tuple[list[Item], list[Item]]:
+        """Utterances to train on and to watch: vectors by cut, those of the talker, samples."""
+        items = [(cuts, self.own.get(i, []), audio) for i, (cuts, audio) in enumerate(self.items)]
+        train = [item for i, item in enumerate(items) if i % 25 != 7 and len(item[0][0]) > CROP + 1]
+        return train, [item for i, item in enumerate(items) if i % 25 == 7][:16]
 
 
 class Discriminator(nn.Module):
@@ -106,16 +122,35 @@ class Discriminator(nn.Module):
             for _ in range(3)
         )  # fmt: skip
 
-    def forward(self, magnitudes: list[Tensor]) -> list[Tensor]:
-        return [net((m[:, None] + 1e-3).log()) for net, m in zip(self.nets, magnitudes[1:], strict=True)]
+    def forward(self, magnitudes: list[Tensor]) -> list[list[Tensor]]:
+        """What each net sees on its way, its verdict last."""
+        out = []
+        for net, m in zip(self.nets, magnitudes[1:], strict=True):
+            x, seen = (m[:, None] + 0.05).log(), []
+            for layer in net:
+                x = layer(x)
+                if not isinstance(layer, nn.LeakyReLU):
+                    seen.append(x)
+            out.append(seen)
+        return out
 
 
-def evaluate(net: Vocoder, spectra: Spectra, test: list[Any]) -> list[float]:
+def deceit(fake: list[list[Tensor]], real: list[list[Tensor]]) -> Tensor:
+    """What the decoder has to lower: not being taken for real, and twice the distance of what is seen on the way."""
+    loss = torch.zeros(())
+    for a, b in zip(fake, real, strict=True):
+        loss = loss + (1 - a[-1]).square().mean()
+        for x, y in zip(a[:-1], b[:-1], strict=True):
+            loss = loss + 2 * (x - y).abs().mean() / (y.abs().mean() + 1e-3) / len(a)
+    return loss
+
+
+def evaluate(net: Vocoder, spectra: Spectra, test: list[Item]) -> list[float]:
     """Mean losses over held-out utterances, of at most 40 frames each."""
     found = []
     with torch.no_grad():
-        for cuts, audio in test:
-            vectors, audio = cuts[0], audio[(SHIFTS - 1) * HOP :]
+        for cuts, own_cuts, audio in test:
+            vectors, audio = own_cuts[0][1] if own_cuts else cuts[0], audio[(SHIFTS - 1) * HOP :]
             made = net(vectors[:40].T[None])
             skip = LEFT * FRAME
             found.append([float(x) for x in spectra(made[:, skip:], audio[None, skip : made.shape[1]])])
@@ -128,6 +163,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=80.0, help="core-minutes in all, those of earlier runs included")
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--units", type=int, default=2, help="blocks with residual units")
+    parser.add_argument("--own", type=float, default=0.7, help="share of the talker's own codes where there are any")
     parser.add_argument("--discriminator", type=float, default=0.0, help="weight of the adversarial loss")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -158,13 +194,13 @@ def main() -> None:
             critic.load_state_dict(state["critic"])
         step, spent = state["step"], state["spent"]
     train, test = data.split()
-    minutes = sum(len(cuts[0]) for cuts, _ in train) * 0.08 / 60
+    minutes = sum(len(cuts[0]) for cuts, _, _ in train) * 0.08 / 60
     print(
         f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {minutes:.1f} min",
         flush=True,
     )
     rng = np.random.default_rng(step)
-    weights = np.array([len(cuts[0]) - CROP for cuts, _ in train], float)
+    weights = np.array([len(cuts[0]) - CROP for cuts, _, _ in train], float)
     began, earlier, saved, losses = time.process_time(), spent, time.monotonic(), []
     while spent < args.minutes * 60:
         spent = earlier + time.process_time() - began
@@ -173,9 +209,12 @@ def main() -> None:
             group["lr"] = args.rate * min(1, (step + 1) / 100) * (0.03 + 0.97 * 0.5 * (1 + np.cos(np.pi * min(done, 1))))
         vectors, audio = [], []
         for index in rng.choice(len(train), BATCH, p=weights / weights.sum()):
-            cuts, whole = train[index]
+            cuts, own_cuts, whole = train[index]
             shift = int(rng.integers(SHIFTS))
-            v, a = cuts[shift], whole[(SHIFTS - 1 - shift) * HOP :]
+            v = cuts[shift]
+            if own_cuts and rng.random() < args.own:
+                shift, v = own_cuts[rng.integers(len(own_cuts))]
+            a = whole[(SHIFTS - 1 - shift) * HOP :]
             at = int(rng.integers(0, len(v) - CROP + 1))
             vectors.append(v[at : at + CROP].T)
             audio.append(a[at * FRAME : (at + CROP) * FRAME])
@@ -187,7 +226,11 @@ def main() -> None:
             fake = spectra.magnitudes(made)
             for p in judge.parameters():
                 p.requires_grad_(False)
-            loss = loss + args.discriminator * sum((1 - score).square().mean() for score in judge(fake))
+            with torch.no_grad():
+                real = spectra.magnitudes(true)
+                seen = judge(real)
+            lie = deceit(judge(fake), seen)
+            loss = loss + args.discriminator * lie
             for p in judge.parameters():
                 p.requires_grad_(True)
         optimiser.zero_grad()
@@ -195,10 +238,8 @@ def main() -> None:
         nn.utils.clip_grad_norm_(net.parameters(), 5.0)
         optimiser.step()
         if args.discriminator:
-            with torch.no_grad():
-                real = spectra.magnitudes(true)
             scores = zip(judge([m.detach() for m in fake]), judge(real), strict=True)
-            verdict = sum(a.square().mean() + (1 - b).square().mean() for a, b in scores)
+            verdict = sum(a[-1].square().mean() + (1 - b[-1]).square().mean() for a, b in scores)
             critic.zero_grad()
             verdict.backward()
             critic.step()
@@ -206,7 +247,8 @@ def main() -> None:
         decay = min(0.999, step / (step + 20))
         for name, value in net.state_dict().items():
             average[name].lerp_(value, 1 - decay) if value.dtype.is_floating_point else average[name].copy_(value)
-        losses.append((float(log), float(convergence), float(mel)))
+        told = (float(lie.detach()), float(verdict.detach())) if args.discriminator else ()
+        losses.append((float(log.detach()), float(convergence.detach()), float(mel.detach()), *told))
         if time.monotonic() - saved > 60 or spent >= args.minutes * 60:
             saved = time.monotonic()
             live = {name: value.clone() for name, value in net.state_dict().items()}
@@ -223,7 +265,7 @@ def main() -> None:
             os.replace(path.with_suffix(".tmp"), path)
             data.load()
             train, test = data.split()
-            weights = np.array([len(cuts[0]) - CROP for cuts, _ in train], float)
+            weights = np.array([len(cuts[0]) - CROP for cuts, _, _ in train], float)
 
 
 if __name__ == "__main__":
