@@ -63,16 +63,16 @@ def lines(text: str) -> list[str]:
 
 
 def test_the_talker_learns_and_goes_on(work, monkeypatch, capsys):
-    run(monkeypatch, talker, "--work", work, "--minutes", 0.02, "--rate", 1e-2)
+    run(monkeypatch, talker, "--work", work, "--steps", 10, "--rate", 1e-2)
     first = torch.load(work / "talker.pt", weights_only=False)
     corpus = Corpus(work / "seen-prefix")
     codec = coding.Codec.read(work / "codec.npz")
     track = Track.parse(first["track"])
     assert {0, 1} == {int(e.name) % 2 for e in corpus.tuning}
     assert track.size > 7 + track.levels * len(track.alphabet)
-    run(monkeypatch, talker, "--work", work, "--minutes", 0.15, "--rate", 1e-2)
+    run(monkeypatch, talker, "--work", work, "--steps", 80, "--rate", 1e-2)
     second = torch.load(work / "talker.pt", weights_only=False)
-    assert second["step"] > first["step"] > 0
+    assert (first["step"], second["step"]) == (10, 80)
     assert second["spent"] > first["spent"]
     assert second["track"] == first["track"]
     batch = talker.Batch([take(e, codec) for e in corpus.train[:8]], track)
@@ -84,25 +84,25 @@ def test_the_talker_learns_and_goes_on(work, monkeypatch, capsys):
         net.load_state_dict(state["average"])
         with torch.no_grad():
             errors.append(float(talker.losses(net, batch, np.random.default_rng(0), 0.0)["error"]))
-    assert errors[1] < 0.8 * errors[0]
+    assert errors[1] < 0.8 * errors[0], errors
     assert len(lines(capsys.readouterr().out)) >= 2
 
 
 @pytest.mark.parametrize("extra", [(), ("--discriminator", 0.1)])
 def test_the_decoder_learns_and_goes_on(work, monkeypatch, capsys, extra):
     monkeypatch.setattr(decoder, "CROP", 4)
-    run(monkeypatch, decoder, "--work", work, "--minutes", 0.03, *extra)
+    run(monkeypatch, decoder, "--work", work, "--steps", 6, *extra)
     first = torch.load(work / "decoder.pt", weights_only=False)
-    run(monkeypatch, decoder, "--work", work, "--minutes", 0.15, *extra)
+    run(monkeypatch, decoder, "--work", work, "--steps", 40, *extra)
     second = torch.load(work / "decoder.pt", weights_only=False)
-    assert second["step"] > first["step"] > 0
+    assert (first["step"], second["step"]) == (6, 40)
     assert np.array_equal(first["factors"], second["factors"])
     told = [[float(x) for x in line.split("(averaged)")[1].split()] for line in lines(capsys.readouterr().out)]
-    assert told[-1][0] < 0.9 * told[0][0]
+    assert told[-1][0] < 0.9 * told[0][0], told
 
 
 def test_the_decoder_hears_what_the_talker_says(work, monkeypatch, capsys):
-    run(monkeypatch, talker, "--work", work, "--minutes", 0.02, "--rate", 1e-2)
+    run(monkeypatch, talker, "--work", work, "--steps", 10, "--rate", 1e-2)
     run(monkeypatch, own, "--work", work)
     assert "24 of 24 utterances" in capsys.readouterr().out
     codec = coding.Codec.read(work / "codec.npz")

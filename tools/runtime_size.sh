@@ -15,7 +15,6 @@ du -sm "$site"/* | sort -rn | head -8
 weights=0
 [ ! -d "$site/ouzel/voices/embedded" ] || weights=$(du -sk "$site/ouzel/voices/embedded" | cut -f1)
 size=$(($(du -sk "$venv" | cut -f1) - weights))
-size=$(((size + 1023) / 1024))
 echo "embedded voice: $(((weights + 1023) / 1024)) MB"
-echo "runtime venv without it: $size MB (limit 150)"
-[ "$size" -lt 150 ]
+echo "runtime venv without it: $((size / 1024)).$((size % 1024 * 10 / 1024)) MB (limit 150)"
+[ "$size" -lt $((150 * 1024)) ]

@@ -161,6 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("build/voice"))
     parser.add_argument("--minutes", type=float, default=80.0, help="core-minutes in all, those of earlier runs included")
+    parser.add_argument("--steps", type=int, help="stop after so many steps in all, whatever the minutes")
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--units", type=int, default=2, help="blocks with residual units")
     parser.add_argument("--own", type=float, default=0.7, help="share of the talker's own codes where there are any")
@@ -202,11 +203,12 @@ def main() -> None:
     rng = np.random.default_rng(step)
     weights = np.array([len(cuts[0]) - CROP for cuts, _, _ in train], float)
     began, earlier, saved, losses = time.process_time(), spent, time.monotonic(), []
-    while spent < args.minutes * 60:
+    done = 0.0
+    while done < 1:
         spent = earlier + time.process_time() - began
-        done = spent / (args.minutes * 60)
+        done = min((step + 1) / args.steps if args.steps else spent / (args.minutes * 60), 1)
         for group in optimiser.param_groups:
-            group["lr"] = args.rate * min(1, (step + 1) / 100) * (0.03 + 0.97 * 0.5 * (1 + np.cos(np.pi * min(done, 1))))
+            group["lr"] = args.rate * min(1, (step + 1) / 100) * (0.03 + 0.97 * 0.5 * (1 + np.cos(np.pi * done)))
         vectors, audio = [], []
         for index in rng.choice(len(train), BATCH, p=weights / weights.sum()):
             cuts, own_cuts, whole = train[index]
@@ -249,7 +251,7 @@ def main() -> None:
             average[name].lerp_(value, 1 - decay) if value.dtype.is_floating_point else average[name].copy_(value)
         told = (float(lie.detach()), float(verdict.detach())) if args.discriminator else ()
         losses.append((float(log.detach()), float(convergence.detach()), float(mel.detach()), *told))
-        if time.monotonic() - saved > 60 or spent >= args.minutes * 60:
+        if time.monotonic() - saved > 60 or done >= 1:
             saved = time.monotonic()
             live = {name: value.clone() for name, value in net.state_dict().items()}
             net.load_state_dict(average)

@@ -94,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("build/voice"))
     parser.add_argument("--minutes", type=float, default=60.0, help="core-minutes in all, those of earlier runs included")
+    parser.add_argument("--steps", type=int, help="stop after so many steps in all, whatever the minutes")
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--noise", type=float, default=0.6)
     args = parser.parse_args()
@@ -132,9 +133,10 @@ def main() -> None:
     held_takes = [data.take(e, codec) for e in corpus.tuning[:36]]
     held = [Batch(held_takes[i : i + 12], track) for i in range(0, len(held_takes), 12)]
     train: list[data.Example] = []
-    while spent < args.minutes * 60:
+    done = 0.0
+    while done < 1:
         spent = earlier + time.process_time() - began
-        done = min(spent / (args.minutes * 60), 1)
+        done = min((step + 1) / args.steps if args.steps else spent / (args.minutes * 60), 1)
         for group in optimiser.param_groups:
             group["lr"] = args.rate * min(1, (step + 1) / 150) * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * done)))
         if not queue:
@@ -158,7 +160,7 @@ def main() -> None:
         for name, value in net.state_dict().items():
             average[name].lerp_(value, 1 - decay)
         seen.append([float(found[name].detach()) for name in found])
-        if time.monotonic() - saved > 60 or spent >= args.minutes * 60:
+        if time.monotonic() - saved > 60 or done >= 1:
             saved = time.monotonic()
             live = {name: value.clone() for name, value in net.state_dict().items()}
             net.load_state_dict(average)
