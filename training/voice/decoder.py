@@ -102,8 +102,9 @@ class Data:
 
     def split(self) -> tuple[list[Item], list[Item]]:
         """Utterances to train on and to watch: vectors by cut, those of the talker, samples."""
-        items = [(cuts, self.own.get(i, []), audio) for i, (cuts, audio) in enumerate(self.items)]
-        train = [item for i, item in enumerate(items) if i % 25 != 7 and len(item[0][0]) > CROP + 1]
+        own_cuts = [[(s, v) for s, v in self.own.get(i, []) if len(v) > CROP] for i in range(len(self.items))]
+        items = [(cuts, said, audio) for (cuts, audio), said in zip(self.items, own_cuts, strict=True)]
+        train = [item for i, item in enumerate(items) if i % 25 != 7 and len(item[0][0]) > CROP]
         return train, [item for i, item in enumerate(items) if i % 25 == 7][:16]
 
 

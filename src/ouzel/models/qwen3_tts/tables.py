@@ -143,9 +143,10 @@ def write_tables(
         writer.array(OUTER, np.column_stack([second, second_bias]))
     if summands is not None and not project and len(summands) == talker.text_vocab_size:
         sums = RowSums.of(checkpoint.text_rows(0, talker.text_vocab_size), summands)
-        if sums is not None:
+        if sums is not None and len(sums.parts) <= np.iinfo(np.uint16).max:
             writer.array(PARTS, sums.parts)
             writer.array(SUMS, sums.index.astype(np.uint16))
+            tick(1.0)
             return
     shape = (talker.text_vocab_size, talker.hidden_size if project else talker.text_hidden_size)
     text = np.lib.format.open_memmap(writer.path(TEXT), mode="w+", dtype=dtype, shape=shape)
