@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = ("adapters.py", "conversion.py", "bundle", "models", "runtimes")
+SOURCES = ("adapters.py", "conversion", "bundle", "models", "runtimes")
 KEEP_S = 3600.0  # others may be testing with other sources right now
 
 

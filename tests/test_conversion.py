@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from hub_server import COMMIT, HubState, hub_server
-from ouzel import conversion
 from ouzel.bundle import BundleWriter, open_bundle
 from ouzel.bundle.folders import cache_folder, models_folder
-from ouzel.conversion import convert, pull
+from ouzel.conversion import convert, make, pull
 from ouzel.errors import CheckpointError, MissingExtraError, OuzelError, UsageError
 from ouzel.models.registry import register_family, unregister_family
-from ouzel.runtimes.base import RuntimeStatus
+from ouzel.runtimes.base import Offer, RuntimeStatus
 from ouzel.runtimes.registry import register_runtime, unregister_runtime
 
 
@@ -49,6 +48,7 @@ class ToyRuntime:
     """A runtime that writes the number down, or fails as told."""
 
     name = "toy"
+    offer = Offer({"talker": ("int4", "int8", "fp32"), "predictor": ("int4", "int8", "fp32"), "decoder": ("fp32", "fp16")})
     error: BaseException | None = None
 
     def status(self):
@@ -60,13 +60,13 @@ class ToyRuntime:
     load_predictor = load_decoder = load_talker
 
     def convert(self, networks, writer: BundleWriter, weights, decoder, progress):
-        for index, stage in enumerate(("talker", "decoder")):
-            progress(stage, index / 2)
-            writer.path(f"toy/{stage}.bin").write_bytes(bytes([networks["number"]]) * 100)
+        for index, stage in enumerate(self.offer.stages):
+            progress(stage, index / 3)
+            writer.path(f"{self.name}/{stage}.bin").write_bytes(bytes([networks["number"]]) * 100 + weights.encode())
             if self.error is not None:
                 raise self.error
             kind = decoder if stage == "decoder" else weights
-            writer.add_artifact(stage, "toy", kind, [f"toy/{stage}.bin"])
+            writer.add_artifact(stage, self.name, kind, [f"{self.name}/{stage}.bin"])
 
 
 @pytest.fixture
@@ -105,6 +105,7 @@ def test_a_bundle_states_where_it_came_from(toy, checkpoint, tmp_path):
     assert (manifest.name, manifest.family, manifest.task) == ("b", "toy", "Base")
     assert manifest.placement == {
         "talker": {"runtime": "toy", "weights": "int8"},
+        "predictor": {"runtime": "toy", "weights": "int8"},
         "decoder": {"runtime": "toy", "weights": "fp32"},
     }
     assert manifest.source["name"] == "ckpt"
@@ -130,8 +131,8 @@ def test_unusable_checkpoints_and_options(toy, checkpoint, tmp_path, monkeypatch
             convert(options.pop("checkpoint", checkpoint), tmp_path / "b", **{"runtime": "toy", **options})
 
     refused("is not a folder; `ouzel pull OWNER/NAME`", checkpoint=tmp_path / "none")
-    refused("Unknown weights 'int3'.*Valid choices: fp32, int8, int4", UsageError, weights="int3")
-    refused("Unknown decoder weights 'int4'.*Valid choices: fp32, fp16, int8", UsageError, decoder="int4")
+    refused("Unknown weights of toy 'int3'.*Valid choices: int4, int8, fp32", UsageError, weights="int3")
+    refused("Unknown decoder weights of toy 'int4'.*Valid choices: fp32, fp16", UsageError, decoder="int4")
     refused("Unknown runtime 'oonx'.*Valid choices: .*onnxruntime", UsageError, runtime="oonx")
     (tmp_path / "empty").mkdir()
     refused("it has no config.json", checkpoint=tmp_path / "empty")
@@ -144,7 +145,7 @@ def test_unusable_checkpoints_and_options(toy, checkpoint, tmp_path, monkeypatch
         refused(match)
     (checkpoint / "config.json").write_text('{"model_type": "toy", "number": 7}')
     refused("already a bundle", checkpoint=convert(checkpoint, tmp_path / "made", runtime="toy"))
-    monkeypatch.setattr(conversion, "_NEEDED", ("torch", "no_such_module"))
+    monkeypatch.setattr(make, "_NEEDED", ("torch", "no_such_module"))
     refused(r"needs no_such_module; install it with: pip install 'ouzel\[convert\]'", MissingExtraError)
     assert not (tmp_path / "b").exists()
 
@@ -152,9 +153,9 @@ def test_unusable_checkpoints_and_options(toy, checkpoint, tmp_path, monkeypatch
 def test_pull_converts_a_checkpoint_and_removes_the_download(toy, hub: HubState):
     steps = []
     place = pull("acme/toy-tts", endpoint=hub.url, runtime="toy", progress=lambda s, f: steps.append((s, f)))
-    assert place == models_folder() / "toy-tts-int4"
+    assert place == models_folder() / "toy-tts-toy-int4"
     small = pull("acme/toy-tts", endpoint=hub.url, runtime="toy", weights="int8", decoder="fp16")
-    assert small == models_folder() / "toy-tts-int8-decoder-fp16"
+    assert small == models_folder() / "toy-tts-toy-int8-decoder-fp16"
     assert open_bundle(small).artifact("decoder").weights == "fp16"
     source = open_bundle(place).manifest.source
     assert (source["name"], source["repo"], source["commit"]) == ("toy-tts", "acme/toy-tts", COMMIT)
@@ -179,7 +180,7 @@ def test_pull_keeps_the_checkpoint_when_asked_or_when_converting_fails(toy, hub:
 def test_pull_takes_a_bundle_as_it_is(toy, hub: HubState, checkpoint, tmp_path, monkeypatch):
     made = convert(checkpoint, tmp_path / "made", runtime="toy")
     hub.add_folder("acme/voice", made)
-    monkeypatch.setattr(conversion, "_NEEDED", ("no_such_module",))
+    monkeypatch.setattr(make, "_NEEDED", ("no_such_module",))
     place = pull("acme/voice@v1", endpoint=hub.url, runtime="toy")
     assert place == models_folder() / "voice"
     assert open_bundle(place).manifest == open_bundle(made).manifest
@@ -193,14 +194,119 @@ def test_pull_says_early_what_would_fail_late(toy, hub: HubState, monkeypatch):
     hub.repos["acme/llama"] = {"config.json": b'{"model_type": "llama"}', "model.safetensors": b"x" * 9}
     with pytest.raises(CheckpointError, match="no known model family"):
         pull("acme/llama", endpoint=hub.url, runtime="toy")
-    (models_folder() / "toy-tts-int4").mkdir(parents=True)
+    (models_folder() / "toy-tts-toy-int4").mkdir(parents=True)
     with pytest.raises(UsageError, match="exists; choose another place"):
         pull("acme/toy-tts", endpoint=hub.url, runtime="toy")
-    with pytest.raises(UsageError, match="Unknown weights"):
+    with pytest.raises(UsageError, match="Unknown weights of onnxruntime"):
         pull("acme/toy-tts", endpoint=hub.url, weights="int5")
-    with pytest.raises(UsageError, match="Unknown decoder weights 'int5'"):
+    with pytest.raises(UsageError, match="Unknown decoder weights of onnxruntime 'int5'"):
         pull("acme/toy-tts", endpoint=hub.url, decoder="int5")
-    monkeypatch.setattr(conversion, "_NEEDED", ("no_such_module",))
+    monkeypatch.setattr(make, "_NEEDED", ("no_such_module",))
     with pytest.raises(MissingExtraError):
         pull("acme/toy-tts", endpoint=hub.url, runtime="toy", weights="fp32")
     assert hub.downloads() == []
+
+
+class SecondRuntime(ToyRuntime):
+    """Another one, without a predictor, that stores talkers otherwise."""
+
+    name = "second"
+    offer = Offer({"talker": ("q8", "q4"), "decoder": ("f16",)})
+
+
+@pytest.fixture
+def second(toy):
+    runtime = SecondRuntime()
+    register_runtime(runtime)
+    yield runtime
+    unregister_runtime("second")
+
+
+def held(place: Path) -> dict[tuple[str, str, str], str]:
+    """(stage, runtime, weights) -> file, of a bundle that is whole."""
+    bundle = open_bundle(place, force_verify=True)
+    assert sorted(bundle.manifest.files) == sorted(
+        ["tables/text.npy", *(rel for a in bundle.manifest.artifacts for rel in a.files)]
+    )
+    return {(a.stage, a.runtime, a.weights): a.files[0] for a in bundle.manifest.artifacts}
+
+
+TOY_INT4 = {
+    ("talker", "toy", "int4"): "toy/talker.bin",
+    ("predictor", "toy", "int4"): "toy/predictor.bin",
+    ("decoder", "toy", "fp32"): "toy/decoder.bin",
+}
+SECOND_Q8 = {("talker", "second", "q8"): "second/talker.bin", ("decoder", "second", "f16"): "second/decoder.bin"}
+
+
+def test_several_runtimes_in_one_bundle_each_with_its_own_weights(second, checkpoint, tmp_path):
+    steps: list[float] = []
+    out = convert(checkpoint, tmp_path / "b", runtime="toy, second", progress=lambda s, f: steps.append(f))
+    assert held(out) == TOY_INT4 | SECOND_Q8
+    assert open_bundle(out).manifest.placement["talker"] == {"runtime": "toy", "weights": "int4"}
+    assert steps == sorted(steps)
+    assert steps[-1] == 1.0
+    chosen = convert(checkpoint, tmp_path / "c", runtime=("second", "toy"), weights="second=q4", decoder={"toy": "fp16"})
+    assert {key[1:] for key in held(chosen)} == {("second", "q4"), ("second", "f16"), ("toy", "int4"), ("toy", "fp16")}
+    assert open_bundle(chosen).manifest.placement["predictor"] == {"runtime": "toy", "weights": "int4"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runtime": "second"}, "second offers no predictor; .*--runtime onnxruntime,second"),
+        ({"runtime": "toy,toy"}, "'toy' is named twice"),
+        ({"runtime": "toy,"}, "Unknown runtime ''"),
+        ({"runtime": []}, "Unknown runtime ''"),
+        ({"runtime": "toy,second", "weights": "q8"}, "Unknown weights of toy 'q8'. Valid choices: int4, int8, fp32"),
+        ({"runtime": "toy", "weights": "second=q8"}, "Unknown runtime in the weights 'second'. Valid choices: toy"),
+        ({"runtime": "toy,second", "weights": "toy=int4,q8"}, "'q8' is no choice of weights; write NAME"),
+        ({"runtime": "toy,second", "decoder": "second="}, "'second=' is no choice of weights|'second=' is no choice of decoder"),
+    ],
+)
+def test_choices_that_no_runtime_offers(second, checkpoint, tmp_path, options, message):
+    with pytest.raises(UsageError, match=message):
+        convert(checkpoint, tmp_path / "b", **options)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_runtime_is_added_to_a_bundle(second, checkpoint, tmp_path):
+    out = convert(checkpoint, tmp_path / "b", runtime="toy")
+    tables = (out / "tables/text.npy").read_bytes()
+    convert(checkpoint, out, runtime="second", add=True)
+    assert held(out) == TOY_INT4 | SECOND_Q8
+    assert (out / "tables/text.npy").read_bytes() == tables
+    assert open_bundle(out).manifest.placement["talker"]["runtime"] == "toy"
+    convert(checkpoint, out, runtime="toy", weights="int8", add=True)  # other weights: beside; the decoder is there already
+    found = held(out)
+    assert found == TOY_INT4 | SECOND_Q8 | {
+        ("talker", "toy", "int8"): "toy-int8/talker.bin",
+        ("predictor", "toy", "int8"): "toy-int8/predictor.bin",
+    }
+    assert (out / "toy-int8/talker.bin").read_bytes().endswith(b"int8")
+    assert (out / "toy/talker.bin").read_bytes().endswith(b"int4")
+    with pytest.raises(UsageError, match=r"has talker int8, predictor int8, decoder fp32 of toy already; .* --force"):
+        convert(checkpoint, out, runtime="toy", weights="int8", add=True)
+    convert(checkpoint, out, runtime="toy", weights="int8", add=True, force=True)
+    assert {key for key in held(out)} == set(found)
+
+
+def test_only_the_checkpoint_of_a_bundle_can_be_added_to_it(second, checkpoint, tmp_path):
+    out = convert(checkpoint, tmp_path / "b", runtime="toy")
+    before = open_bundle(out).manifest
+    (checkpoint / "model.safetensors").write_bytes(b"others")
+    with pytest.raises(UsageError, match=r"made of another checkpoint than .*ckpt \(model.safetensors differ\)"):
+        convert(checkpoint, out, runtime="second", add=True)
+    with pytest.raises(UsageError, match="is not a folder; a bundle"):
+        convert(checkpoint, tmp_path / "none", runtime="second", add=True)
+    (checkpoint / "model.safetensors").write_bytes(b"weights")
+    second.error = RuntimeError("bug")
+    with pytest.raises(RuntimeError):
+        convert(checkpoint, out, runtime="second", add=True)
+    assert open_bundle(out, force_verify=True).manifest == before
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "home") == ["b", "ckpt"]
+
+
+def test_pull_names_a_bundle_after_its_runtimes(second, hub: HubState):
+    place = pull("acme/toy-tts", endpoint=hub.url, runtime="toy,second", weights="toy=int8")
+    assert place == models_folder() / "toy-tts-toy-int8-second-q8"

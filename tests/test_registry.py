@@ -9,7 +9,7 @@ import pytest
 from ouzel.errors import ConfigError, MissingExtraError, OuzelError, UsageError
 from ouzel.models import families, get_family, recognise_family, register_family, unregister_family
 from ouzel.plugins import Registry, load_target
-from ouzel.runtimes import StageOptions, get_runtime, register_runtime, runtimes, unregister_runtime
+from ouzel.runtimes import Offer, StageOptions, get_runtime, register_runtime, runtimes, unregister_runtime
 
 
 class ToyFamily:
@@ -36,6 +36,7 @@ class ToyFamily:
 
 class ToyRuntime:
     name = "toy"
+    offer = Offer({})
 
     def status(self):
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from ouzel.bundle import BundleWriter
 from ouzel.models.qwen3_tts.pipeline import PIPELINE
 from ouzel.models.registry import register_family, unregister_family
-from ouzel.runtimes.base import RuntimeStatus, StageOptions
+from ouzel.runtimes.base import Offer, RuntimeStatus, StageOptions
 from ouzel.runtimes.registry import register_runtime, unregister_runtime
 from toys import GROUPS, HIDDEN, ToyDecoder, ToyFrontend, digest
 
@@ -43,6 +43,7 @@ class ToyRuntime:
     """Remembers what it was asked to load and how."""
 
     name = "toy"
+    offer = Offer({"talker": ("int4", "fp32"), "predictor": ("int4", "fp32"), "decoder": ("fp32",)})
 
     def __init__(self) -> None:
         self.loaded: list[tuple[str, str, StageOptions]] = []

@@ -6,6 +6,9 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ouzel.bundle.bundle import Bundle
 from ouzel.bundle.manifest import MANIFEST_NAME, TASKS, Artifact, FileEntry, Manifest, safe_path
 from ouzel.bundle.place import check_replaceable, claim, clear_leftover, swap_in, unclaim
 from ouzel.bundle.progress import Progress, silent
@@ -30,10 +34,11 @@ class BundleWriter:
     Inside the `with`: `path(rel)` to write files to, `array` and `json` for the common kinds, `add_artifact` for each stage, and
     `describe` once. On a clean exit files are hashed, the manifest written and the folder renamed; on any error, Ctrl-C included,
     nothing is left. force: replace an existing bundle (never a folder that is not one, or holds other files too) and the
-    OUT.partial of a run that was killed.
+    OUT.partial of a run that was killed. base: the bundle at `out`, opened and verified; everything in it is kept but what `drop`
+    takes out.
     """
 
-    def __init__(self, out: str | Path, force: bool = False, progress: Progress = silent) -> None:
+    def __init__(self, out: str | Path, force: bool = False, progress: Progress = silent, *, base: Bundle | None = None) -> None:
         self.out = Path(os.path.expanduser(out)).absolute()
         if not self.out.name or any("\ud800" <= c <= "\udfff" for c in str(self.out)):  # native libraries take UTF-8 paths
             raise UsageError(f"{out} cannot be the folder of a bundle; give a name in UTF-8 characters.")
@@ -46,11 +51,14 @@ class BundleWriter:
         self._texts: dict[str, str] = {"name": self.out.name}
         self._artifacts: list[Artifact] = []
         self._claimed: Unfinished | None = None
+        self._base = base
+        self._kept: dict[str, FileEntry] = {}
+        self._folders: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         if os.path.lexists(self.out):
             check_replaceable(self.out)
-            if not self._force:
+            if not self._force and self._base is None:
                 raise UsageError(f"{self.out} exists; choose another place or pass --force to replace it.")
         if os.path.lexists(self.root):
             if not self._force:
@@ -60,6 +68,8 @@ class BundleWriter:
             self._claimed = claim(self.root)
         except OSError as err:
             raise UsageError(f"Cannot write to {self.out.parent} ({err.strerror or err}); choose another place.") from None
+        if self._base is not None:
+            self._keep(self._base)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -99,8 +109,11 @@ class BundleWriter:
 
     def path(self, rel: str) -> Path:
         """Where to write the file `rel`; its folder exists afterwards. Every file found at the end is listed in the manifest."""
-        path = self.root / safe_path(rel, "the converter")
+        rel = self._moved(rel)
+        path = self.root / rel
         path.parent.mkdir(parents=True, exist_ok=True)
+        if self._kept.pop(rel, None) is not None:
+            path.unlink(missing_ok=True)  # the base shares it
         return path
 
     def array(self, rel: str, values: NDArray[Any]) -> None:
@@ -120,7 +133,47 @@ class BundleWriter:
         self, stage: str, runtime: str, weights: str, files: list[str] | tuple[str, ...], meta: dict[str, Any] | None = None
     ) -> None:
         """State that `files` (first = entry point) carry out `stage` with `runtime`; earlier ones are preferred at load."""
-        self._artifacts.append(Artifact(stage, runtime, weights, tuple(safe_path(f, "the converter") for f in files), meta or {}))
+        self._artifacts.append(Artifact(stage, runtime, weights, tuple(self._moved(f) for f in files), meta or {}))
+
+    def drop(self, artifact: Artifact) -> None:
+        """Take an artifact out, with those of its files that no other one uses."""
+        self._artifacts.remove(artifact)
+        for rel in set(artifact.files) - {rel for other in self._artifacts for rel in other.files}:
+            self._kept.pop(rel, None)
+            (self.root / rel).unlink(missing_ok=True)
+
+    @contextmanager
+    def folder_of(self, name: str, instead: str) -> Iterator[None]:
+        """While it lasts the folder `name` is called `instead` (or so) in the bundle, if something lies in `name` already."""
+        taken = {path.name for path in self.root.iterdir() if path.is_dir() and any(path.iterdir())}
+        free = (f"{instead}-{n}" if n > 1 else instead for n in count(1))
+        self._folders[name] = next(place for place in chain([name], free) if place not in taken)
+        try:
+            yield
+        finally:
+            del self._folders[name]
+
+    def _moved(self, rel: str) -> str:
+        first, slash, rest = safe_path(rel, "the converter").partition("/")
+        return f"{self._folders.get(first, first)}/{rest}" if slash else rel
+
+    def _keep(self, base: Bundle) -> None:
+        manifest = base.manifest
+        self._texts.update({key: getattr(manifest, key) for key in ("family", "tokenizer", "task", "notes", "name")})
+        self._artifacts[:] = manifest.artifacts
+        for kept, found in (
+            (self.versions, manifest.versions),
+            (self.source, manifest.source),
+            (self.placement, manifest.placement),
+        ):
+            kept.update(found)
+        for rel in manifest.files:
+            target = self.path(rel)
+            try:
+                os.link(base.root / rel, target)
+            except OSError:  # a file system without links, or a file of another owner
+                shutil.copy2(base.root / rel, target)
+        self._kept = dict(manifest.files)
 
     def _finish(self) -> None:
         unset = [key for key in ("family", "tokenizer", "task") if key not in self._texts]
@@ -131,7 +184,8 @@ class BundleWriter:
         paths = sorted(p for p in self.root.rglob("*") if p.is_file())
         for index, path in enumerate(paths):
             self._progress("checksums", index / len(paths))
-            files[path.relative_to(self.root).as_posix()] = FileEntry(path.stat().st_size, file_sha256(path))
+            rel = path.relative_to(self.root).as_posix()
+            files[rel] = self._kept.get(rel) or FileEntry(path.stat().st_size, file_sha256(path))
         self._progress("checksums", 1.0)
         manifest = Manifest(
             name=self._texts["name"],

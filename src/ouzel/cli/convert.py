@@ -14,7 +14,9 @@ Make the bundle OUT of CHECKPOINT, a folder in Hugging Face layout (config.json,
 speech_tokenizer/). Needs the conversion libraries: pip install 'ouzel[convert]'. Nothing is left
 of OUT when the work fails or is interrupted. Prints the path of the bundle.
 
-example: ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice my-voice --weights int4"""
+examples:
+  ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice my-voice
+  ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice my-voice --add --weights int8"""
 
 
 def add(commands: Any) -> None:
@@ -22,6 +24,11 @@ def add(commands: Any) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="folder of the checkpoint")
     parser.add_argument("out", metavar="OUT", help="folder to make")
     add_conversion(parser)
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="put what is converted into the bundle OUT, made of the same checkpoint; what it has already stays",
+    )
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -35,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
             runtime=args.runtime,
             weights=args.weights,
             decoder=args.decoder,
+            add=args.add,
             force=args.force,
             progress=progress,
         )

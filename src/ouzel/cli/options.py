@@ -110,23 +110,23 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:
     """The options of every command that converts."""
-    from ouzel.conversion import DECODERS, WEIGHTS
-    from ouzel.runtimes.registry import runtimes
-
     parser.add_argument(
-        "--runtime", choices=runtimes(), default="onnxruntime", help="what will run the bundle (default: %(default)s)"
+        "--runtime",
+        metavar="NAMES",
+        default="onnxruntime",
+        help="what will run the bundle, one or several separated by commas; `ouzel doctor` lists them (default: %(default)s)",
     )
     parser.add_argument(
         "--weights",
-        choices=WEIGHTS,
-        default="int4",
-        help="weights of the talker and the code predictor (default: %(default)s)",
+        metavar="WEIGHTS",
+        help="weights of the talker and the code predictor: a name, or RUNTIME=NAME,… "
+        "(default: the runtime's own; int4, int8 or fp32 for onnxruntime)",
     )
     parser.add_argument(
         "--decoder",
-        choices=DECODERS,
-        default="fp32",
-        help="how the codec decoder's weights are stored; it computes in fp32 either way (default: %(default)s)",
+        metavar="WEIGHTS",
+        help="how the codec decoder's weights are stored, likewise (default: the runtime's own; fp32, fp16 or int8 for "
+        "onnxruntime, which computes in fp32 either way)",
     )
     parser.add_argument("--force", action="store_true", help="replace an existing bundle")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")

@@ -1,9 +1,10 @@
 """Inference runtimes: one folder each, known to the rest only through `base` and the registry."""
 
-from ouzel.runtimes.base import Progress, Runtime, RuntimeStatus, StageOptions
+from ouzel.runtimes.base import Offer, Progress, Runtime, RuntimeStatus, StageOptions
 from ouzel.runtimes.registry import get_runtime, register_runtime, runtimes, unregister_runtime
 
 __all__ = [
+    "Offer",
     "Progress",
     "Runtime",
     "RuntimeStatus",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -29,6 +29,18 @@ class RuntimeStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What a runtime can be converted to.
+
+    stages: "talker", "predictor", "decoder" -> names of the weights it can store, the default first; a stage that is left out is
+    not offered. Talker and predictor have the same names. extra: the pip extra that brings the runtime, "" when ouzel does.
+    """
+
+    stages: Mapping[str, tuple[str, ...]]
+    extra: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StageOptions:
     """Placement of one stage. threads: 0 lets the runtime choose. precision: "auto" takes the artifact's weights as they are."""
 
@@ -44,6 +56,9 @@ class Runtime(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def offer(self) -> Offer: ...
+
     def status(self) -> RuntimeStatus:
         """Looks for the runtime's library without failing when it is absent."""
 
@@ -56,6 +71,7 @@ class Runtime(Protocol):
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Export the networks (`ouzel.models.base.Networks`) and add the artifacts to the bundle being made.
 
-        weights: of talker and predictor, "fp32", "int8" or "int4". decoder: its weights, "fp32", "fp16" or "int8".
+        weights: of talker and predictor, decoder: of the decoder; names in `offer`, "" for stages that are not. Files go to the
+        folder that has the runtime's name; only stages in `offer` are made.
         Raises MissingExtraError without the conversion libraries.
         """

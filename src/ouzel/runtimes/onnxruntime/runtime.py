@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ouzel.adapters import DecoderAdapter
 from ouzel.errors import MissingExtraError, choose
-from ouzel.runtimes.base import Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.onnxruntime.predictor import OrtPredictor
 from ouzel.runtimes.onnxruntime.session import onnxruntime
 from ouzel.runtimes.onnxruntime.talker import OrtTalker
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 NAME = "onnxruntime"
 DEVICES = ("cpu",)
+WEIGHTS = ("int4", "int8", "fp32")
+OFFER = Offer({"talker": WEIGHTS, "predictor": WEIGHTS, "decoder": ("fp32", "fp16", "int8")})
 
 
 class OnnxRuntime:
     """Runtime over the `onnxruntime` package. Every stage it loads is a session of its own, for one thread at a time."""
 
     name = NAME
+    offer = OFFER
 
     def status(self) -> RuntimeStatus:
         """Available when the package imports."""
