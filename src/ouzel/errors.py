@@ -7,9 +7,16 @@ from collections.abc import Iterable
 
 
 class OuzelError(Exception):
-    """Show this sentence to the user: what is wrong, what to do, which values are valid."""
+    """Show this sentence to the user: what is wrong, what to do, which values are valid.
+
+    param: the field of SpeechRequest that it is about, where it is about one.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str = "", *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
 
 
 class UsageError(OuzelError):
@@ -48,4 +55,4 @@ def choose(kind: str, value: object, valid: Iterable[object], *, error: type[Ouz
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listing = ", ".join(names) if names else "none"
-    return error(f"Unknown {kind} {str(value)!r}.{hint} Valid choices: {listing}.")
+    return error(f"Unknown {kind} {str(value)!r}.{hint} Valid choices: {listing}.", param=kind if kind.isidentifier() else None)

@@ -36,13 +36,17 @@ class TextOptions:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `Engine.submit` takes. max_frames: of all segments together, None if each has its own limit only."""
+    """What `Engine.submit` takes.
+
+    max_frames: of all segments together, None if each has its own limit only. text_tokens: ids of the text in all segments.
+    """
 
     request: SpeechRequest
     segments: tuple[Segment, ...]
     seed: int
     max_frames: int | None
     warnings: tuple[str, ...] = ()
+    text_tokens: int = 0
 
 
 def make_request(text: str | SpeechRequest, options: Mapping[str, Any]) -> SpeechRequest:
@@ -82,7 +86,8 @@ def make_plan(request: SpeechRequest, frontend: Frontend, defaults: TalkerSampli
     limit = request.max_new_tokens
     # One segment counts its own ids, the end included; several share the frames that are left of the limit.
     shared = max(1, limit - 1) if limit is not None and len(segments) > 1 else None
-    return Plan(resolved, segments, key, shared, (*prepared.warnings, *notes))
+    total = sum(tokens for _, tokens in pieces)
+    return Plan(resolved, segments, key, shared, (*prepared.warnings, *notes), total)
 
 
 def _segment(
@@ -123,11 +128,11 @@ def _check(request: SpeechRequest) -> None:
     for name in ("voice", "language", "instructions", "task_type", "ref_text"):
         value = getattr(request, name)
         if value is not None and not isinstance(value, str):
-            raise UsageError(f"{name} must be a text, not {value!r}.")
+            raise UsageError(f"{name} must be a text, not {value!r}.", param=name)
     for name in ("greedy", "non_streaming_mode"):
         value = getattr(request, name)
         if value is not None and not isinstance(value, bool):
-            raise UsageError(f"{name} must be True or False, not {value!r}.")
+            raise UsageError(f"{name} must be True or False, not {value!r}.", param=name)
 
 
 def _plain(request: SpeechRequest) -> dict[str, Any]:
@@ -144,14 +149,15 @@ def _number(name: str, value: Any, low: float, high: float, *, above: bool = Fal
         return
     good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     if not good or not (low < value if above else low <= value) or value > high:
-        raise UsageError(f"{name} must be a number {'above' if above else 'from'} {low:g} and at most {high:g}, not {value!r}.")
+        limits = f"{'above' if above else 'from'} {low:g} and at most {high:g}"
+        raise UsageError(f"{name} must be a number {limits}, not {value!r}.", param=name)
 
 
 def _whole(name: str, value: Any, low: int | None, high: int | None) -> None:
     if value is None:
         return
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise UsageError(f"{name} must be a whole number, not {value!r}.")
+        raise UsageError(f"{name} must be a whole number, not {value!r}.", param=name)
     if (low is not None and int(value) < low) or (high is not None and int(value) > high):
         limits = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise UsageError(f"{name} must be {limits}, not {value!r}.")
+        raise UsageError(f"{name} must be {limits}, not {value!r}.", param=name)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ouzel.adapters import TalkerSampling
-from ouzel.api.plan import TextOptions, make_plan, make_request
+from ouzel.api.plan import Plan, TextOptions, make_plan, make_request
 from ouzel.audio.gate import Outlook
 from ouzel.engine import Engine, Live, Speech, StuckPolicy, Utterance
 from ouzel.errors import UsageError
@@ -60,9 +60,18 @@ class Voice:
 
         Raises UsageError when the request cannot be honoured or too many utterances wait, ClosedError after `close`.
         """
-        plan = make_plan(make_request(text, options), self._frontend, self._sampling, self._seed, self._text)
+        plan = self.plan(text, **options)
         for warning in plan.warnings:
             log.warning("%s", warning)
+        return self.speak(plan)
+
+    def plan(self, text: str | SpeechRequest, **options: Any) -> Plan:
+        """Check a request and cut its text, without speaking: what `start` does first. Raises UsageError. For servers, which
+        tell their clients about `warnings` and must not write texts into a log."""
+        return make_plan(make_request(text, options), self._frontend, self._sampling, self._seed, self._text)
+
+    def speak(self, plan: Plan) -> Utterance:
+        """Begin to speak a plan of this voice. Raises UsageError when too many utterances wait, ClosedError after `close`."""
         utterance = self._engine.submit(
             plan.segments,
             initial_chunk=plan.request.initial_codec_chunk_frames,

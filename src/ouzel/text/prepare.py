@@ -30,12 +30,16 @@ def prepare(
     or is not valid Unicode and may not be mended.
     """
     if len(text) > max_chars:
-        raise UsageError(f"The text has {len(text):,} characters; at most {max_chars:,} are spoken at once, so send it in parts.")
+        raise UsageError(
+            f"The text has {len(text):,} characters; at most {max_chars:,} are spoken at once, so send it in parts.", param="text"
+        )
     if not text.strip():
-        raise UsageError("The text is empty; give at least one word to speak.")
+        raise UsageError("The text is empty; give at least one word to speak.", param="text")
     if not speakable(text):
         shown = describe([c for c in dict.fromkeys(text) if not c.isspace()])
-        raise UsageError(f"Nothing in the text can be spoken: it has only {shown}. Add at least one letter or digit.")
+        raise UsageError(
+            f"Nothing in the text can be spoken: it has only {shown}. Add at least one letter or digit.", param="text"
+        )
     clean = strip_markup(text) if strip else text
     foreign: tuple[str, ...] = ()
     if normalise:
@@ -44,12 +48,17 @@ def prepare(
             spoken = write_out(clean, language)
             clean, foreign = spoken.text, spoken.unspeakable
     if any("\ud800" <= c <= "\udfff" for c in clean):
-        raise UsageError("The text is not valid Unicode (half of a surrogate pair); send UTF-8, or leave the normaliser on.")
+        raise UsageError(
+            "The text is not valid Unicode (half of a surrogate pair); send UTF-8, or leave the normaliser on.", param="text"
+        )
     if not speakable(clean) and foreign:
-        raise UsageError(f"Nothing in the text has an English reading: {describe(list(foreign))}. Add at least one English word.")
+        raise UsageError(
+            f"Nothing in the text has an English reading: {describe(list(foreign))}. Add at least one English word.", param="text"
+        )
     if not speakable(clean):
         raise UsageError(
-            "The text is only markup, so nothing is left to speak; add words, or switch the stripping of markup off."
+            "The text is only markup, so nothing is left to speak; add words, or switch the stripping of markup off.",
+            param="text",
         )
     return PreparedText(clean, tuple(_warnings([*unspeakable_characters(text), *foreign], clean)))
 

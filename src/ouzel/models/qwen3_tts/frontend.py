@@ -97,7 +97,7 @@ class Qwen3TtsFrontend:
     def resolve(self, request: SpeechRequest) -> SpeechRequest:
         """The request with task, voice, language and prompt layout filled in and names lower-cased; idempotent."""
         if not request.text.strip():
-            raise UsageError("Input text cannot be empty.")
+            raise UsageError("Input text cannot be empty.", param="text")
         _check_limits(request, self._max_instructions)
         instructions = (request.instructions or "").strip() or None
         self._check_task(request)
@@ -113,11 +113,14 @@ class Qwen3TtsFrontend:
         if self.task == "Base":
             _check_base(resolved)
         elif self.task == "VoiceDesign" and instructions is None:
-            raise UsageError("This VoiceDesign model needs instructions that describe the voice.")
+            raise UsageError("This VoiceDesign model needs instructions that describe the voice.", param="instructions")
         elif self._tokenizer.aligned and instructions is not None:
-            raise UsageError("This model's voices follow no instructions; leave them out.")
+            raise UsageError("This model's voices follow no instructions; leave them out.", param="instructions")
         elif self.task == "CustomVoice" and instructions is not None and self.config.tts_model_size == "0b6":
-            raise UsageError("This 0.6B model was not trained to follow instructions; leave them out or use the 1.7B model.")
+            raise UsageError(
+                "This 0.6B model was not trained to follow instructions; leave them out or use the 1.7B model.",
+                param="instructions",
+            )
         return resolved
 
     def rows(self, request: SpeechRequest, text: str) -> PromptRows:
@@ -142,7 +145,10 @@ class Qwen3TtsFrontend:
         """The layout that the checkpoint was trained for (contract 4.5), unless asked otherwise."""
         if self._tokenizer.aligned:
             if non_streaming:
-                raise UsageError("This model's voices take their text along with the speech; leave non_streaming_mode out.")
+                raise UsageError(
+                    "This model's voices take their text along with the speech; leave non_streaming_mode out.",
+                    param="non_streaming_mode",
+                )
             return False
         return self.task != "Base" if non_streaming is None else non_streaming
 
@@ -150,9 +156,11 @@ class Qwen3TtsFrontend:
         if speed is None:
             return
         if not SPEEDS[0] <= speed <= SPEEDS[1]:
-            raise UsageError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[1]:g}, but is {speed:g}.")
+            raise UsageError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[1]:g}, but is {speed:g}.", param="speed")
         if speed != 1 and not self._tokenizer.aligned:
-            raise UsageError(f"This model sets its own pace and cannot speak at speed {speed:g}; leave the speed out.")
+            raise UsageError(
+                f"This model sets its own pace and cannot speak at speed {speed:g}; leave the speed out.", param="speed"
+            )
 
     def _check_task(self, request: SpeechRequest) -> None:
         clone = {
@@ -169,9 +177,11 @@ class Qwen3TtsFrontend:
             raise choose("task_type", wanted, known.values())
         if known[wanted.lower()] != self.task:
             why = f" ({', '.join(given)} given)" if given and request.task_type is None else ""
-            raise UsageError(f"This is a {self.task} model; it cannot do {known[wanted.lower()]}{why}.")
+            raise UsageError(f"This is a {self.task} model; it cannot do {known[wanted.lower()]}{why}.", param="task_type")
         if given and self.task != "Base":
-            raise UsageError(f"{', '.join(given)}: only Base models take a reference; this is a {self.task} model.")
+            raise UsageError(
+                f"{', '.join(given)}: only Base models take a reference; this is a {self.task} model.", param=given[0]
+            )
 
     def _voice(self, request: SpeechRequest) -> str | None:
         name = (request.voice or "").strip()
@@ -181,7 +191,8 @@ class Qwen3TtsFrontend:
         if self.task != "CustomVoice":
             raise UsageError(
                 f"Unknown voice {name!r}: this {self.task} model has no built-in voices; leave the voice out"
-                + (" and describe it in the instructions." if self.task == "VoiceDesign" else " and give a reference.")
+                + (" and describe it in the instructions." if self.task == "VoiceDesign" else " and give a reference."),
+                param="voice",
             )
         return _match("voice", name, {voice.lower(): voice for voice in names})
 
@@ -202,14 +213,19 @@ def _match(kind: str, value: str, names: Mapping[str, str]) -> str:
 def _check_limits(request: SpeechRequest, max_instructions: int) -> None:
     count = len(request.instructions or "")
     if count > max_instructions:
-        raise UsageError(f"Instructions may have at most {max_instructions} characters, but have {count}.")
+        raise UsageError(f"Instructions may have at most {max_instructions} characters, but have {count}.", param="instructions")
     if request.max_new_tokens is not None and not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
         raise UsageError(f"max_new_tokens must be from 1 to {MAX_NEW_TOKENS}, but is {request.max_new_tokens}.")
 
 
 def _check_base(request: SpeechRequest) -> None:
     if request.speaker_embedding is None:
-        raise UsageError("This Base model needs a reference voice: give speaker_embedding, or also ref_codes and ref_text.")
+        raise UsageError(
+            "This Base model needs a reference voice: give speaker_embedding, or also ref_codes and ref_text.",
+            param="speaker_embedding",
+        )
     if (request.ref_codes is None) != (not (request.ref_text or "").strip()):
         missing = "ref_text, what is said in the reference" if request.ref_codes is not None else "ref_codes"
-        raise UsageError(f"Imitating a reference in context needs ref_codes and ref_text together; {missing} is missing.")
+        raise UsageError(
+            f"Imitating a reference in context needs ref_codes and ref_text together; {missing} is missing.", param="ref_text"
+        )

@@ -70,7 +70,9 @@ class PhoneTokenizer:
     def turn(self, role: str, text: str) -> list[int]:
         """Ids of the template's "assistant" and line break, then of the text. There are none for other roles."""
         if role not in SPECIALS:
-            raise UsageError(f"This voice knows no {role!r} turns in its prompt, so it follows no instructions.")
+            raise UsageError(
+                f"This voice knows no {role!r} turns in its prompt, so it follows no instructions.", param="instructions"
+            )
         return [SPECIALS.index(role), *self.newline, *self.encode(text)]
 
     @property
@@ -96,7 +98,9 @@ class PhoneTokenizer:
         reading = self.read(text)
         if not reading.form:
             shown = describe([c for c in dict.fromkeys(text) if not c.isspace()])
-            raise UsageError(f"This voice speaks English, and nothing in the text can be spoken: it has only {shown}.")
+            raise UsageError(
+                f"This voice speaks English, and nothing in the text can be spoken: it has only {shown}.", param="text"
+            )
         told = set(unspeakable_characters(text))
         left_out = [c for c in reading.unspeakable if c not in told]
         return (f"This voice speaks English and left out what it cannot say: {describe(left_out)}.",) if left_out else ()
