@@ -1,0 +1,170 @@
+"""Where every protocol orders its speech: one voice, a bounded number of takes, and the account of how they went."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from ouzel.api import Voice
+from ouzel.engine import Live
+from ouzel.errors import UsageError
+from ouzel.request import SpeechRequest
+from ouzel.serve.metrics import ServeMetrics
+from ouzel.serve.order import Order
+from ouzel.serve.problem import Problem, problem_of
+from ouzel.serve.settings import ServeSettings
+from ouzel.serve.take import Take, check_rate
+from ouzel.serve.voicing import local_voice
+
+log = logging.getLogger("ouzel.serve")
+_IDLE = Live(0, 0, 0, 0, 0.0, 0)
+_MEMORY = 0.2  # weight of the latest request in the mean that Retry-After is made of
+_LONGEST_WAIT_S = 30
+
+
+class Desk:
+    """One per process, used from one event loop. Empty of a voice until `open`; refuses new orders after `drain`."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.settings = settings
+        self.metrics = ServeMetrics()
+        self.draining = False
+        self._voice: Voice | None = None
+        self._admitted = 0
+        self._takes: set[Take] = set()
+        self._mean_s = 1.0
+
+    # ---- life
+
+    def open(self, voice: Voice) -> None:
+        self._voice = voice
+
+    def drain(self) -> None:
+        """No new orders; what is being spoken goes on."""
+        self.draining = True
+
+    def stop(self) -> None:
+        """No new orders, and silence: every take is cancelled."""
+        self.drain()
+        for take in tuple(self._takes):
+            take.utterance.cancel()
+
+    @property
+    def ready(self) -> bool:
+        return self._voice is not None and not self.draining
+
+    @property
+    def voice(self) -> Voice:
+        """Raises Problem 503 while there is none, and once the server is stopping."""
+        if self.draining:
+            raise Problem(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
+        if self._voice is None:
+            raise Problem(503, "The voice is still being loaded; try again in a few seconds.", retry_after_s=2)
+        return self._voice
+
+    @property
+    def model(self) -> str:
+        return "" if self._voice is None else self._voice.name
+
+    def live(self) -> Live:
+        return _IDLE if self._voice is None else self._voice.live()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing at all is left of any request: what leak checks ask."""
+        return self._admitted == 0 and not self._takes and self.live().empty
+
+    # ---- orders
+
+    @asynccontextmanager
+    async def take(self, order: Order) -> AsyncIterator[Take]:
+        """Speak an order. Leaving the block, for whatever reason, ends the utterance and accounts for it.
+
+        Raises Problem or OuzelError before the block when the order cannot be taken.
+        """
+        voice = self.voice
+        self._admit()
+        began = time.monotonic()
+        take: Take | None = None
+        failure: BaseException | None = None
+        try:
+            request = self._localised(voice, order.request)
+            check_rate(order.sample_rate, voice.sample_rate)
+            plan = await asyncio.to_thread(voice.plan, request)
+            order.warnings += plan.warnings
+            utterance = voice.speak(plan)
+            take = Take(plan, utterance, sample_rate=order.sample_rate, timeout_s=self.settings.synthesis_timeout_s)
+            self._takes.add(take)
+            if self.draining:  # `stop` may have come while the request was being planned
+                raise Problem(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
+            yield take
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if take is not None:
+                take.utterance.cancel()
+                self._takes.discard(take)
+            self._admitted -= 1
+            self._account(order, take, failure, time.monotonic() - began)
+
+    def _admit(self) -> None:
+        settings = self.settings
+        if self._admitted >= settings.concurrency + settings.queue:
+            self.metrics.count("requests_refused_total")
+            wait = min(_LONGEST_WAIT_S, max(1, math.ceil(self._mean_s)))
+            raise Problem(429, f"{self._admitted} requests are being spoken or wait already; try again later.", retry_after_s=wait)
+        self._admitted += 1
+
+    def _localised(self, voice: Voice, request: SpeechRequest) -> SpeechRequest:
+        if len(request.text) > self.settings.max_input_chars:
+            raise UsageError(
+                f"The input has {len(request.text):,} characters; this server takes at most {self.settings.max_input_chars:,}.",
+                param="text",
+            )
+        return replace(request, voice=local_voice(request.voice, voice, self.settings.voice_aliases))
+
+    def _account(self, order: Order, take: Take | None, failure: BaseException | None, wall_s: float) -> None:
+        """One line in the log for each order; without its text unless the operator wants that."""
+        outcome = _outcome(take, failure)
+        text = f" text={order.request.text!r}" if self.settings.log_text else ""
+        head = f"id={order.id} route={order.route} format={order.format} delivery={order.delivery}"
+        head += f" chars={len(order.request.text)}"
+        if take is None:
+            log.info("%s outcome=%s wall_ms=%d%s", head, outcome, wall_s * 1000, text)
+        else:
+            self._mean_s += _MEMORY * (wall_s - self._mean_s)
+            metrics = take.metrics
+            aborted = None if outcome == "ok" else outcome.partition(":")[0]
+            self.metrics.finished(metrics, wall_s, aborted=aborted, streamed=order.delivery != "whole")
+            log.info(
+                "%s outcome=%s voice=%s finish=%s seed=%s ttfa_ms=%d wall_ms=%d audio_s=%.2f rtf=%.3f underrun_ms=%d%s",
+                head,
+                outcome,
+                take.plan.request.voice,
+                metrics.finish_reason,
+                take.plan.seed,
+                (metrics.ttfa_s or 0) * 1000,
+                wall_s * 1000,
+                metrics.audio_s,
+                metrics.rtf,
+                metrics.underrun_s * 1000,
+                text,
+            )
+        if failure is not None and isinstance(failure, Exception) and problem_of(failure).status == 500:
+            log.error("id=%s failed", order.id, exc_info=failure)
+
+
+def _outcome(take: Take | None, failure: BaseException | None) -> str:
+    """ "ok", or why not: "cancelled" (the client has gone, or it asked for silence), "closed", "error:STATUS"."""
+    if failure is None:
+        return "cancelled" if take is not None and take.utterance.finish_reason == "cancelled" else "ok"
+    if isinstance(failure, (asyncio.CancelledError, GeneratorExit)):
+        return "cancelled"
+    found = problem_of(failure)
+    return "closed" if found.status == 503 else f"error:{found.status}"
