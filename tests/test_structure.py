@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "ouzel"
 # docs/architecture.md, from the top down; a module may import its own layer and lower ones.
 LAYERS = (
     ("cli", "bench", "__main__"),
+    ("serve",),
     ("diagnosis",),
     ("api", "conversion", "__init__"),
     ("engine",),

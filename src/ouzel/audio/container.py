@@ -13,7 +13,6 @@ from ouzel.audio.pcm import Samples, to_pcm16
 from ouzel.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from av.audio import AudioStream
     from av.container import OutputContainer
 
 LOW_RATE = 16_000  # Hz, below which the encoders refuse the usual bit rate
@@ -72,7 +71,7 @@ class ContainerEncoder:
         options = {**kind.streamed, "flush_packets": "1"} if streamed else {}
         target: Any = self._pipe or self._file
         self._container: OutputContainer | None = av.open(target, "w", format=kind.container, options=options)
-        stream: AudioStream = self._container.add_stream(kind.codec, rate=sample_rate, layout="mono")
+        stream: Any = self._container.add_stream(kind.codec, rate=sample_rate, layout="mono")
         if kind.bits is not None:
             stream.bit_rate = kind.bits[sample_rate < LOW_RATE]
         self._stream = stream

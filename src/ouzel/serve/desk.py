@@ -14,9 +14,9 @@ from ouzel.api import Voice
 from ouzel.engine import Live
 from ouzel.errors import UsageError
 from ouzel.request import SpeechRequest
+from ouzel.serve.api_error import ApiError, api_error_of
 from ouzel.serve.metrics import ServeMetrics
 from ouzel.serve.order import Order
-from ouzel.serve.problem import Problem, problem_of
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.take import Take, check_rate
 from ouzel.serve.voicing import local_voice
@@ -60,11 +60,11 @@ class Desk:
 
     @property
     def voice(self) -> Voice:
-        """Raises Problem 503 while there is none, and once the server is stopping."""
+        """Raises ApiError 503 while there is none, and once the server is stopping."""
         if self.draining:
-            raise Problem(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
+            raise ApiError(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
         if self._voice is None:
-            raise Problem(503, "The voice is still being loaded; try again in a few seconds.", retry_after_s=2)
+            raise ApiError(503, "The voice is still being loaded; try again in a few seconds.", retry_after_s=2)
         return self._voice
 
     @property
@@ -85,7 +85,7 @@ class Desk:
     async def take(self, order: Order) -> AsyncIterator[Take]:
         """Speak an order. Leaving the block, for whatever reason, ends the utterance and accounts for it.
 
-        Raises Problem or OuzelError before the block when the order cannot be taken.
+        Raises ApiError or OuzelError before the block when the order cannot be taken.
         """
         voice = self.voice
         self._admit()
@@ -101,7 +101,7 @@ class Desk:
             take = Take(plan, utterance, sample_rate=order.sample_rate, timeout_s=self.settings.synthesis_timeout_s)
             self._takes.add(take)
             if self.draining:  # `stop` may have come while the request was being planned
-                raise Problem(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
+                raise ApiError(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
             yield take
         except BaseException as error:
             failure = error
@@ -118,7 +118,9 @@ class Desk:
         if self._admitted >= settings.concurrency + settings.queue:
             self.metrics.count("requests_refused_total")
             wait = min(_LONGEST_WAIT_S, max(1, math.ceil(self._mean_s)))
-            raise Problem(429, f"{self._admitted} requests are being spoken or wait already; try again later.", retry_after_s=wait)
+            raise ApiError(
+                429, f"{self._admitted} requests are being spoken or wait already; try again later.", retry_after_s=wait
+            )
         self._admitted += 1
 
     def _localised(self, voice: Voice, request: SpeechRequest) -> SpeechRequest:
@@ -131,7 +133,7 @@ class Desk:
 
     def _account(self, order: Order, take: Take | None, failure: BaseException | None, wall_s: float) -> None:
         """One line in the log for each order; without its text unless the operator wants that."""
-        outcome = _outcome(take, failure)
+        outcome = _outcome(failure)
         text = f" text={order.request.text!r}" if self.settings.log_text else ""
         head = f"id={order.id} route={order.route} format={order.format} delivery={order.delivery}"
         head += f" chars={len(order.request.text)}"
@@ -156,15 +158,15 @@ class Desk:
                 metrics.underrun_s * 1000,
                 text,
             )
-        if failure is not None and isinstance(failure, Exception) and problem_of(failure).status == 500:
+        if failure is not None and isinstance(failure, Exception) and api_error_of(failure).status == 500:
             log.error("id=%s failed", order.id, exc_info=failure)
 
 
-def _outcome(take: Take | None, failure: BaseException | None) -> str:
+def _outcome(failure: BaseException | None) -> str:
     """ "ok", or why not: "cancelled" (the client has gone, or it asked for silence), "closed", "error:STATUS"."""
     if failure is None:
-        return "cancelled" if take is not None and take.utterance.finish_reason == "cancelled" else "ok"
+        return "ok"
     if isinstance(failure, (asyncio.CancelledError, GeneratorExit)):
         return "cancelled"
-    found = problem_of(failure)
+    found = api_error_of(failure)
     return "closed" if found.status == 503 else f"error:{found.status}"

@@ -11,6 +11,10 @@ from ouzel.request import SpeechRequest
 Delivery = Literal["whole", "audio", "sse"]
 
 
+def new_id() -> str:
+    return f"req-{uuid.uuid4().hex}"
+
+
 @dataclass(slots=True)
 class Order:
     """One utterance for one client.
@@ -25,8 +29,4 @@ class Order:
     sample_rate: int | None = None
     delivery: Delivery = "audio"
     warnings: list[str] = field(default_factory=list)
-    id: str = field(default_factory=lambda: new_id())
-
-
-def new_id() -> str:
-    return f"req-{uuid.uuid4().hex}"
+    id: str = field(default_factory=new_id)

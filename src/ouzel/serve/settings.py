@@ -63,7 +63,7 @@ class ServeSettings:
             raise ConfigError("An API key must not be empty.")
         if not self.loopback and not self.api_keys and not self.allow_unauthenticated:
             raise ConfigError(
-                f"Anyone who reaches {self.host} could use the server: give --api-key, or --allow-unauthenticated if that is wanted."
+                f"Anyone who reaches {self.host} could use the server: give --api-key, or --allow-unauthenticated if so meant."
             )
 
     @property

@@ -14,7 +14,7 @@ from ouzel.audio.pcm import Samples
 from ouzel.audio.resample import Downsampler
 from ouzel.engine import Utterance
 from ouzel.engine.metrics import UtteranceMetrics
-from ouzel.errors import SynthesisError, UsageError
+from ouzel.errors import ClosedError, SynthesisError, UsageError
 
 BLOCK_S = 0.5  # longest piece given out at once, so that encoding it does not keep other clients waiting
 AUDIBLE_DBFS = -55.0  # the engine's own line between speech and silence (StuckPolicy)
@@ -67,6 +67,8 @@ class Take:
             self._left_s -= time.monotonic() - began
         if chunk is None:
             self._ended = True
+            if self.finish_reason == "cancelled":  # by somebody else than this client
+                raise ClosedError("The speech was stopped, since the server is stopping.")
             if self._held is not None:
                 raise SynthesisError("The model made nothing that can be heard; try another seed, voice or text.")
             if self._down is not None:

@@ -22,8 +22,8 @@ _FIELDS = {"text": "input", "greedy": "extra_params"}  # where a request's field
 FAILED = "The speech could not be made: an error inside the server. Its log has the details."
 
 
-class Problem(Exception):
-    """An answer instead of audio. message: a sentence for the client. param: the field it is about. retry_after_s: for 429, 503."""
+class ApiError(Exception):
+    """An answer instead of audio. message: for the client. param: the field it is about. retry_after_s: with 429 and 503."""
 
     def __init__(self, status: int, message: str, *, param: str | None = None, retry_after_s: int | None = None) -> None:
         super().__init__(message)
@@ -46,12 +46,12 @@ class Problem(Exception):
         return {} if self.retry_after_s is None else {"retry-after": str(self.retry_after_s)}
 
 
-def problem_of(error: BaseException) -> Problem:
+def api_error_of(error: BaseException) -> ApiError:
     """The answer for whatever ended a request; what is no error of ours says nothing about itself to the client."""
-    if isinstance(error, Problem):
+    if isinstance(error, ApiError):
         return error
     if isinstance(error, ClosedError):
-        return Problem(503, str(error), retry_after_s=5)
+        return ApiError(503, str(error), retry_after_s=5)
     if isinstance(error, UsageError):
-        return Problem(400, str(error), param=_FIELDS.get(error.param or "", error.param))
-    return Problem(500, str(error) if isinstance(error, OuzelError) else FAILED)
+        return ApiError(400, str(error), param=_FIELDS.get(error.param or "", error.param))
+    return ApiError(500, str(error) if isinstance(error, OuzelError) else FAILED)

@@ -1,0 +1,156 @@
+"""`ouzel serve`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ouzel.cli.deploy import add_deploy, overrides
+from ouzel.cli.options import Parser, add_model, natural_int, positive_int
+from ouzel.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from ouzel.serve.settings import ServeSettings
+
+HELP = "speak for other programs, over HTTP"
+DESCRIPTION = """\
+Load a voice and serve it to OpenAI and vLLM-Omni clients: POST /v1/audio/speech and the rest of
+docs/serve.md. Needs the server libraries: pip install 'ouzel[serve]'.
+
+SIGTERM ends what is being spoken in its time, then the server; Ctrl-C silences it at once.
+
+examples:
+  ouzel serve
+  ouzel serve -m my-voice --port 8880 --compat vllm-omni
+  OUZEL_API_KEY=secret ouzel serve --host 0.0.0.0"""
+EPILOG = """\
+environment: OUZEL_API_KEY is an --api-key that no process list shows.
+--stage-<id>-<field> and --stage-overrides change the deploy file as in `ouzel say`."""
+ENVIRONMENT_KEY = "OUZEL_API_KEY"
+
+
+def add(commands: Any) -> None:
+    parser: Parser = commands.add_parser("serve", help=HELP, description=DESCRIPTION, epilog=EPILOG)
+    add_model(parser)
+    net = parser.add_argument_group("network")
+    net.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    net.add_argument("--port", type=natural_int, metavar="N", default=8000, help="0 takes a free one (default: %(default)s)")
+    net.add_argument("--api-key", metavar="KEY", action="append", default=[], help="clients must send it; may be given again")
+    net.add_argument(
+        "--allow-unauthenticated", action="store_true", help="let anyone in who reaches an address beyond this machine"
+    )
+    net.add_argument("--cors-origin", metavar="ORIGIN", action="append", default=[], help="web pages that may use the server")
+    net.add_argument(
+        "--allowed-host", metavar="NAME", action="append", default=[], help="name of this machine besides localhost, for browsers"
+    )
+    api = parser.add_argument_group("interface")
+    api.add_argument(
+        "--compat",
+        metavar="NAME",
+        default="openai",
+        help="openai or vllm-omni, where their defaults differ (default: %(default)s)",
+    )
+    api.add_argument("--served-model-name", metavar="NAME", action="append", default=[], help="a further name of the model")
+    api.add_argument(
+        "--voice-alias", metavar="NAME=VOICE", action="append", default=[], help="a further name of a voice, such as alloy=moss"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--concurrency", type=positive_int, metavar="N", default=8, help="utterances at once (default: %(default)s)"
+    )
+    limits.add_argument(
+        "--queue",
+        type=natural_int,
+        metavar="N",
+        default=16,
+        help="requests that may wait, more are refused (default: %(default)s)",
+    )
+    limits.add_argument(
+        "--max-input-chars", type=positive_int, metavar="N", default=20_000, help="of one text (default: %(default)s)"
+    )
+    limits.add_argument(
+        "--drain-seconds",
+        type=natural_int,
+        metavar="N",
+        default=20,
+        help="for what is spoken after SIGTERM (default: %(default)s)",
+    )
+    speech = parser.add_argument_group("speech")
+    speech.add_argument("--schedule", metavar="KIND", help="sizes of the chunks, as in `ouzel say` (default: the deploy file's)")
+    speech.add_argument(
+        "--stuck-detector",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="end a speech that only repeats itself or is silent for seconds (default: yes)",
+    )
+    add_deploy(speech)
+    other = parser.add_argument_group("messages")
+    other.add_argument("--log-text", action="store_true", help="write the texts of requests into the log")
+    other.add_argument("-q", "--quiet", action="store_true", help="only errors on stderr")
+    parser.set_defaults(run=run, parser=parser, stages=[])
+
+
+def run(args: argparse.Namespace) -> int:
+    settings = _settings(args)
+    for package in ("fastapi", "uvicorn", "av", "websockets"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(f"The server needs the package {package!r}: pip install 'ouzel[serve]'.")
+    from ouzel.api import Voice, load
+    from ouzel.engine import EngineOptions
+    from ouzel.serve.run import run as serve
+
+    changes = overrides(args)
+
+    def loaded() -> Voice:
+        # The desk bounds what waits, so that a client is told in time; the engine's own bound only has to be no smaller.
+        options = EngineOptions(max_active=settings.concurrency, max_waiting=settings.concurrency + settings.queue + 1)
+        return load(
+            args.model,
+            deploy=args.deploy_config,
+            schedule=args.schedule,
+            threads=args.threads,
+            overrides=changes,
+            options=options,
+            stuck=args.stuck_detector,
+        )
+
+    def announce(text: str) -> None:
+        if not args.quiet:
+            print(f"ouzel: {text}", file=sys.stderr, flush=True)
+
+    if not args.quiet:
+        logging.getLogger("ouzel.serve").setLevel(logging.INFO)
+    serve(settings, loaded, announce=announce)
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> ServeSettings:
+    from ouzel.serve.settings import ServeSettings
+
+    keys = [*args.api_key, *filter(None, [os.environ.get(ENVIRONMENT_KEY)])]
+    aliases = {}
+    for text in args.voice_alias:
+        name, separator, target = text.partition("=")
+        if not (name and separator and target):
+            raise UsageError(f"--voice-alias {text!r} must be NAME=VOICE.")
+        aliases[name] = target
+    return ServeSettings(
+        host=args.host,
+        port=args.port,
+        compat=args.compat,
+        api_keys=tuple(keys),
+        allow_unauthenticated=args.allow_unauthenticated,
+        cors_origins=tuple(args.cors_origin),
+        allowed_hosts=tuple(args.allowed_host),
+        concurrency=args.concurrency,
+        queue=args.queue,
+        served_names=tuple(args.served_model_name),
+        voice_aliases=aliases,
+        max_input_chars=args.max_input_chars,
+        drain_s=args.drain_seconds,
+        log_text=args.log_text,
+    )

@@ -1,0 +1,121 @@
+"""From a request's JSON to an order; every message names the field it is about."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from ouzel.audio.encoder import FORMATS
+from ouzel.errors import UsageError, choose
+from ouzel.request import SpeechRequest
+from ouzel.serve.api_error import ApiError
+from ouzel.serve.order import Delivery, Order
+from ouzel.serve.schema import SpeechOptions, VoiceId
+from ouzel.serve.settings import ServeSettings
+
+OPENAI_MODELS = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # what OpenAI's clients name unless told otherwise
+STREAM_FORMATS = ("audio", "sse")
+SAMPLING = ("temperature", "top_p", "top_k")
+VLLM_STREAMED = ("pcm", "wav")
+
+
+def order_of(
+    text: str, options: SpeechOptions, settings: ServeSettings, model: str, *, route: str, default_format: str | None = None
+) -> Order:
+    """What a body asks for. Raises ApiError 404 for another model, UsageError for what cannot be honoured.
+
+    default_format: where none is named; None: what `settings.compat` says.
+    """
+    check_model(options.model, settings, model)
+    name = (options.response_format or default_format or ("wav" if settings.vllm else "mp3")).lower()
+    if name not in FORMATS:
+        raise choose("response_format", name, FORMATS)
+    order = Order(speech_request(text, options), route, format=name, sample_rate=options.sample_rate)
+    order.delivery = _delivery(options, name, settings)
+    if options.model_extra:
+        order.warnings.append(f"Unknown fields were left out: {', '.join(sorted(options.model_extra))}.")
+    return order
+
+
+def check_model(name: str | None, settings: ServeSettings, own: str) -> None:
+    """Raises ApiError 404 unless `name` is this server's model, or one that OpenAI's clients ask for by default."""
+    valid = (own, *settings.served_names)
+    if name is None or name in valid:
+        return
+    if not settings.vllm and name.startswith(OPENAI_MODELS):
+        return
+    raise ApiError(404, f"The model {name!r} is not served here; this server has {', '.join(valid)}.", param="model")
+
+
+def speech_request(text: str, options: SpeechOptions) -> SpeechRequest:
+    """The engine's request. Raises UsageError."""
+    if not text.strip():
+        raise UsageError("Input text cannot be empty.", param="text")
+    _refuse_unable(options)
+    embedding = options.speaker_embedding
+    sampling = _sampling(options)
+    return SpeechRequest(
+        text=text,
+        voice=_voice(options),
+        language=options.language,
+        instructions=options.instructions or None,
+        task_type=options.task_type,
+        speaker_embedding=None if embedding is None else np.asarray(embedding, np.float32),
+        ref_text=options.ref_text,
+        non_streaming_mode=options.non_streaming_mode,
+        seed=options.seed,
+        max_new_tokens=options.max_new_tokens,
+        initial_codec_chunk_frames=options.initial_codec_chunk_frames,
+        speed=options.speed,
+        **sampling,
+    )
+
+
+def _voice(options: SpeechOptions) -> str | None:
+    if options.voice is None:
+        return options.speaker
+    return options.voice.id if isinstance(options.voice, VoiceId) else options.voice
+
+
+def _sampling(options: SpeechOptions) -> dict[str, Any]:
+    given = dict(options.extra_params or {})
+    for name in given:
+        if name not in SAMPLING:
+            raise choose("extra_params", name, SAMPLING)
+    for name in SAMPLING:
+        value = getattr(options, name)
+        if value is not None:
+            given[name] = value
+    if given.get("top_k") == -1:  # the server's way to say "all"
+        given["top_k"] = 0
+    return given
+
+
+def _refuse_unable(options: SpeechOptions) -> None:
+    """What no part of this server can do. Nothing that a request points to is ever fetched or opened."""
+    for name in ("ref_audio", "references"):
+        if getattr(options, name):
+            raise UsageError(
+                f"{name}: this server does not read recordings; give speaker_embedding (Base models) or a voice.", param=name
+            )
+    if options.x_vector_only_mode is False and options.speaker_embedding is not None:
+        raise UsageError("x_vector_only_mode must be true, or left out, with a speaker_embedding.", param="x_vector_only_mode")
+    if options.word_timestamps:
+        raise UsageError("word_timestamps needs a forced aligner, which this server does not have.", param="word_timestamps")
+
+
+def _delivery(options: SpeechOptions, name: str, settings: ServeSettings) -> Delivery:
+    wanted = options.stream_format
+    if wanted is not None and wanted not in STREAM_FORMATS:
+        raise choose("stream_format", wanted, STREAM_FORMATS)
+    if wanted is None and options.stream:
+        wanted = "sse"
+    if wanted is None:
+        # A file that begins with its length is made whole for a client that did not ask for a stream.
+        return "whole" if settings.vllm or FORMATS[name].sized else "audio"
+    if settings.vllm and name not in VLLM_STREAMED:
+        raise UsageError(f"Only {' and '.join(VLLM_STREAMED)} are streamed, not {name}.", param="response_format")
+    if settings.vllm and options.speed not in (None, 1.0):
+        raise UsageError("speed must be 1 when streaming.", param="speed")
+    return cast(Delivery, wanted)
