@@ -45,7 +45,7 @@ def run(settings: ServeSettings, load: Callable[[], Voice], *, announce: Callabl
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A bound socket. Raises OuzelError in one sentence."""
+    """A listening socket. Raises OuzelError in one sentence."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror as error:
@@ -54,6 +54,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen(BACKLOG)  # who connects from now on waits, and is not refused
     except OSError as error:
         listener.close()
         raise OuzelError(f"Cannot listen on {host}:{port}: {error.strerror or error}; choose another --port.") from error

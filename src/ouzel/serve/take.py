@@ -44,6 +44,9 @@ class Take:
         return self
 
     async def __anext__(self) -> Samples:
+        # Neither taking a chunk nor sending one need ever wait: without this, an engine that is faster than an encoder would
+        # keep the loop from everybody else, and from noticing that the client has gone.
+        await asyncio.sleep(0)
         while not self._blocks:
             if self._ended:
                 raise StopAsyncIteration
