@@ -223,7 +223,7 @@ def test_stopping_silences_what_is_spoken():
 
 
 def test_a_taken_port_is_one_sentence():
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OuzelError, match="Cannot listen on 127.0.0.1:"):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OuzelError, match=r"Cannot listen on 127\.0\.0\.1:"):
         bind("127.0.0.1", taken.getsockname()[1])
 
 
