@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
@@ -18,6 +18,7 @@ from ouzel.serve.desk import Desk
 from ouzel.serve.guard import Guard
 from ouzel.serve.reading import check_model, order_of
 from ouzel.serve.schema import BatchBody, SpeechBody
+from ouzel.serve.session import Session
 from ouzel.serve.speech import SpeechResponse, error_response
 
 # What an OpenAI client sends when it is going to read the body as it comes.
@@ -55,6 +56,10 @@ def create_app(desk: Desk) -> FastAPI:
         check_model(body.model, settings, desk.voice.name)
         check_batch(body, settings.max_batch_items)
         return BatchResponse(desk, body)
+
+    @app.websocket("/v1/audio/speech/stream")
+    async def stream(websocket: WebSocket) -> None:
+        await Session(desk, websocket).run()
 
     app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(OuzelError, _refused)

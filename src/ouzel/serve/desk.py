@@ -18,11 +18,12 @@ from ouzel.serve.api_error import ApiError, api_error_of
 from ouzel.serve.metrics import ServeMetrics
 from ouzel.serve.order import Order
 from ouzel.serve.settings import ServeSettings
-from ouzel.serve.take import Take, check_rate
+from ouzel.serve.take import BLOCK_S, Take, check_rate
 from ouzel.serve.voicing import local_voice
 
 log = logging.getLogger("ouzel.serve")
 _IDLE = Live(0, 0, 0, 0, 0.0, 0)
+PLAIN = ("pcm", "wav")  # need no encoder
 _MEMORY = 0.2  # weight of the latest request in the mean that Retry-After is made of
 _LONGEST_WAIT_S = 30
 
@@ -38,6 +39,8 @@ class Desk:
         self._admitted = 0
         self._takes: set[Take] = set()
         self._mean_s = 1.0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     # ---- life
 
@@ -53,6 +56,10 @@ class Desk:
         self.drain()
         for take in tuple(self._takes):
             take.utterance.cancel()
+
+    async def quiet(self) -> None:
+        """Wait until no order is left."""
+        await self._quiet.wait()
 
     @property
     def ready(self) -> bool:
@@ -98,7 +105,13 @@ class Desk:
             plan = await asyncio.to_thread(voice.plan, request)
             order.warnings += plan.warnings
             utterance = voice.speak(plan)
-            take = Take(plan, utterance, sample_rate=order.sample_rate, timeout_s=self.settings.synthesis_timeout_s)
+            take = Take(
+                plan,
+                utterance,
+                sample_rate=order.sample_rate,
+                timeout_s=self.settings.synthesis_timeout_s,
+                block_s=None if order.format in PLAIN else BLOCK_S,
+            )
             self._takes.add(take)
             if self.draining:  # `stop` may have come while the request was being planned
                 raise ApiError(503, "The server is stopping; try another one, or again later.", retry_after_s=5)
@@ -111,6 +124,8 @@ class Desk:
                 take.utterance.cancel()
                 self._takes.discard(take)
             self._admitted -= 1
+            if self._admitted == 0:
+                self._quiet.set()
             self._account(order, take, failure, time.monotonic() - began)
 
     def _admit(self) -> None:
@@ -122,6 +137,7 @@ class Desk:
                 429, f"{self._admitted} requests are being spoken or wait already; try again later.", retry_after_s=wait
             )
         self._admitted += 1
+        self._quiet.clear()
 
     def _localised(self, voice: Voice, request: SpeechRequest) -> SpeechRequest:
         if len(request.text) > self.settings.max_input_chars:

@@ -40,7 +40,7 @@ class Guard:
         scope.setdefault("state", {})["request_id"] = request_id
 
         async def labelled(message: Message) -> None:
-            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            if message["type"] in ("http.response.start", "websocket.http.response.start", "websocket.accept"):
                 MutableHeaders(scope=message)["x-request-id"] = request_id
             await send(message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ouzel.audio.encoder import FORMATS
 from ouzel.errors import UsageError, choose
@@ -53,23 +54,31 @@ def speech_request(text: str, options: SpeechOptions) -> SpeechRequest:
     if not text.strip():
         raise UsageError("Input text cannot be empty.", param="text")
     _refuse_unable(options)
-    embedding = options.speaker_embedding
-    sampling = _sampling(options)
     return SpeechRequest(
         text=text,
         voice=_voice(options),
         language=options.language,
         instructions=options.instructions or None,
         task_type=options.task_type,
-        speaker_embedding=None if embedding is None else np.asarray(embedding, np.float32),
+        speaker_embedding=_embedding(options.speaker_embedding),
         ref_text=options.ref_text,
         non_streaming_mode=options.non_streaming_mode,
         seed=options.seed,
         max_new_tokens=options.max_new_tokens,
         initial_codec_chunk_frames=options.initial_codec_chunk_frames,
         speed=options.speed,
-        **sampling,
+        **_sampling(options),
     )
+
+
+def _embedding(values: list[float] | None) -> NDArray[np.float32] | None:
+    if values is None:
+        return None
+    with np.errstate(over="ignore"):
+        vector = np.asarray(values, np.float32)
+    if not np.isfinite(vector).all():
+        raise UsageError("speaker_embedding must hold finite numbers.", param="speaker_embedding")
+    return vector
 
 
 def _voice(options: SpeechOptions) -> str | None:

@@ -16,7 +16,7 @@ from ouzel.errors import OuzelError
 from ouzel.serve.app import create_app
 from ouzel.serve.desk import Desk
 from ouzel.serve.settings import ServeSettings
-from ouzel.serve.transport import stalling_after
+from ouzel.serve.transport import http_protocol, websocket_protocol
 
 log = logging.getLogger("ouzel.serve")
 BACKLOG = 128
@@ -70,8 +70,10 @@ def server_of(desk: Desk) -> uvicorn.Server:
     """What listens for a desk: `await server.serve(sockets=[...])`; `should_exit` ends it once its connections have ended."""
     config = uvicorn.Config(
         create_app(desk),
-        http=stalling_after(desk.settings.write_stall_s),
-        ws="websockets-sansio",
+        http=http_protocol(desk.settings.write_stall_s),
+        ws=websocket_protocol(desk.settings.write_stall_s),
+        ws_max_size=desk.settings.max_body_bytes,
+        ws_per_message_deflate=False,  # samples do not shrink
         loop="asyncio",
         lifespan="off",
         log_config=None,
@@ -96,6 +98,7 @@ async def _serve(
     desk = Desk(settings)
     server = server_of(desk)
     loop = asyncio.get_running_loop()
+    drained: list[asyncio.Task[None]] = []
 
     def terminate() -> None:
         """SIGTERM: what is being spoken may end. A second one, or Ctrl-C, does not wait for it."""
@@ -104,8 +107,7 @@ async def _serve(
             return
         log.info("stopping; up to %g s for what is being spoken", settings.drain_s)
         desk.drain()
-        server.should_exit = True
-        loop.call_later(settings.drain_s, interrupt)
+        drained.append(asyncio.create_task(_drained(desk, server)))
 
     def interrupt() -> None:
         desk.stop()
@@ -127,8 +129,18 @@ async def _serve(
     finally:
         desk.stop()
         server.should_exit = server.force_exit = True
-        await asyncio.gather(serving, return_exceptions=True)
+        await asyncio.gather(serving, *drained, return_exceptions=True)
         loop.remove_signal_handler(signal.SIGTERM)
         loop.remove_signal_handler(signal.SIGINT)
         if voice is not None:
             await asyncio.to_thread(voice.close)
+
+
+async def _drained(desk: Desk, server: uvicorn.Server) -> None:
+    """Wait for what is being spoken while health checks and refusals are still answered; then let the server end."""
+    try:
+        await asyncio.wait_for(desk.quiet(), desk.settings.drain_s)
+        server.should_exit = True
+    except TimeoutError:
+        desk.stop()
+        server.should_exit = server.force_exit = True

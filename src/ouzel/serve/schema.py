@@ -64,3 +64,10 @@ class BatchBody(SpeechOptions):
     """POST /v1/audio/speech/batch: options for all items, and the items."""
 
     items: list[BatchItem]
+
+
+class SessionConfig(SpeechOptions):
+    """The session.config message of /v1/audio/speech/stream (contract 8.6)."""
+
+    stream_audio: bool = Field(False, description="audio as it is made; otherwise one message for each sentence")
+    split_granularity: str = Field("none", description="none, sentence or clause")

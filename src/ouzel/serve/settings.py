@@ -23,6 +23,7 @@ class ServeSettings:
     max_body_bytes, max_input_chars, max_batch_items: of one request. body_timeout_s: to receive a request's body.
     write_stall_s: a client that takes nothing for so long is dropped. synthesis_timeout_s: how long a client waits for the engine
         in all; time in which the client itself is slow does not count. drain_s: after SIGTERM, for what is being spoken.
+    session_config_s, session_idle_s: how long a WebSocket session waits for its first message, and for any other (contract 8.6).
     log_text: write requests' texts into the log.
     """
 
@@ -43,6 +44,8 @@ class ServeSettings:
     body_timeout_s: float = 30.0
     write_stall_s: float = 60.0
     synthesis_timeout_s: float = 600.0
+    session_config_s: float = 10.0
+    session_idle_s: float = 30.0
     drain_s: float = 20.0
     log_text: bool = False
 
@@ -56,7 +59,7 @@ class ServeSettings:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if self.queue < 0:
             raise ConfigError(f"queue must be at least 0, not {self.queue}.")
-        for name in ("body_timeout_s", "write_stall_s", "synthesis_timeout_s"):
+        for name in ("body_timeout_s", "write_stall_s", "synthesis_timeout_s", "session_config_s", "session_idle_s"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be a positive number of seconds, not {getattr(self, name)}.")
         if any(not key for key in self.api_keys):

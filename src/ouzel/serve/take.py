@@ -16,26 +16,30 @@ from ouzel.engine import Utterance
 from ouzel.engine.metrics import UtteranceMetrics
 from ouzel.errors import ClosedError, SynthesisError, UsageError
 
-BLOCK_S = 0.5  # longest piece given out at once, so that encoding it does not keep other clients waiting
+BLOCK_S = 0.25  # longest piece that an encoder gets at once, so that it does not keep other clients waiting
 AUDIBLE_DBFS = -55.0  # the engine's own line between speech and silence (StuckPolicy)
 WINDOW_S = 0.01
 _FLOOR = 10.0 ** (AUDIBLE_DBFS / 20.0)
 
 
 class Take:
-    """Iterate it for float32 blocks of at most BLOCK_S; the first block comes when there is something to hear.
+    """Iterate it for float32 blocks; the first block comes when there is something to hear.
 
     Before the first block every failure raises (OuzelError), all-silent speech included, so that a client can still be told in
     place of audio; what was silent before is in the blocks. timeout_s: how long to wait for the engine, all blocks together.
+    block_s: longest block, None: as the engine's chunks come.
     """
 
-    def __init__(self, plan: Plan, utterance: Utterance, *, sample_rate: int | None, timeout_s: float) -> None:
+    def __init__(
+        self, plan: Plan, utterance: Utterance, *, sample_rate: int | None, timeout_s: float, block_s: float | None = None
+    ) -> None:
         self.plan = plan
         self.utterance = utterance
         self.sample_rate = utterance.sample_rate if sample_rate is None else sample_rate
         self.delivered_s = 0.0
         self._down = _downsampler(utterance.sample_rate, self.sample_rate)
         self._left_s = self._timeout_s = timeout_s
+        self._block = None if block_s is None else max(1, round(block_s * self.sample_rate))
         self._blocks: deque[Samples] = deque()
         self._held: list[Samples] | None = []  # until the first sound
         self._ended = False
@@ -86,7 +90,7 @@ class Take:
         self._give(samples if self._down is None else self._down.feed(samples))
 
     def _give(self, samples: Samples) -> None:
-        size = max(1, round(BLOCK_S * self.sample_rate))
+        size = self._block or max(1, len(samples))
         self._blocks.extend(samples[at : at + size] for at in range(0, len(samples), size))
 
     # ---- how it went
