@@ -86,9 +86,23 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
         words[0:1] = [sys.executable, "-m", "ouzel"] if words[0] == "ouzel" else [sys.executable]
         if "ouzel.bench" in words:
             words += SMALLEST
+        if words[:4] == [sys.executable, "-m", "ouzel", "serve"]:
+            serve(words, tmp_path, env)
+            continue
         line = shlex.join(words).replace(" '|' ", " | ").replace(" '>' ", " > ").replace(" '<' ", " < ")
         done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, f"{page}: {command}\n{done.stderr[-2000:]}"
+
+
+def serve(words: list[str], folder: Path, env: dict[str, str]) -> None:
+    """A server comes up, says that it is ready, and ends when it is told to."""
+    process = subprocess.Popen([*words, "--port", "0"], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "listening on" in process.stderr.readline()
+        assert process.stderr.readline() == "ouzel: ready\n"
+    finally:
+        process.terminate()
+    assert process.wait(60) == 0
 
 
 def test_the_readme_speaks_from_python(tmp_path: Path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import statistics
 import time
 import wave
+from pathlib import Path
 
 import httpx
 import openai
@@ -17,6 +19,7 @@ from ouzel.audio.encoder import FORMATS
 from serve_case import served, toy_voice
 from toys import Barrier, ToyTalker
 
+DOCS = Path(__file__).parents[1] / "docs" / "serve.md"
 TEXT = "The dipper sings beside the stream."
 
 
@@ -83,6 +86,14 @@ def test_errors_are_the_clients_own(client):
         client.audio.speech.create(model="other", voice="fern", input=TEXT)
     with pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="wrong").models.list()
+
+
+def test_the_example_in_the_docs(embedded, tmp_path, monkeypatch):
+    snippet = re.search(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)
+    with served(embedded) as server:
+        exec(compile(snippet.replace("http://127.0.0.1:8000", server.url), str(DOCS), "exec"), {})
+    assert (tmp_path / "hello.mp3").stat().st_size > 2000
 
 
 def test_models(client):
