@@ -24,6 +24,7 @@ from ouzel.serve.voicing import local_voice
 log = logging.getLogger("ouzel.serve")
 _IDLE = Live(0, 0, 0, 0, 0.0, 0)
 PLAIN = ("pcm", "wav")  # need no encoder
+SHORT_CHARS = 300  # planned in about a millisecond: less than it takes a busy machine to go to a thread and back
 _MEMORY = 0.2  # weight of the latest request in the mean that Retry-After is made of
 _LONGEST_WAIT_S = 30
 
@@ -102,7 +103,8 @@ class Desk:
         try:
             request = self._localised(voice, order.request)
             check_rate(order.sample_rate, voice.sample_rate)
-            plan = await asyncio.to_thread(voice.plan, request)
+            short = len(request.text) <= SHORT_CHARS
+            plan = voice.plan(request) if short else await asyncio.to_thread(voice.plan, request)
             order.warnings += plan.warnings
             utterance = voice.speak(plan)
             take = Take(
