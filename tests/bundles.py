@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -34,25 +34,26 @@ def prune(folder: Path, keep: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def make(folder: Path, checkpoint: Path, weights: str) -> None:
+def make(folder: Path, checkpoint: Path, weights: str, runtimes: Sequence[str]) -> None:
     import torch
 
     from ouzel.conversion import convert
 
     torch.set_num_threads(1)
-    convert(checkpoint, folder / "bundle", weights=weights)
+    convert(checkpoint, folder / "bundle", weights=weights, runtime=runtimes)
 
 
-def converted(checkpoint: Path, weights: str = "fp32") -> Path:
+def converted(checkpoint: Path, weights: str = "fp32", runtimes: Sequence[str] = ("onnxruntime",)) -> Path:
     """The bundle made of a cached checkpoint (conftest); do not change what is in there, copy it."""
     folder = ROOT / "build" / "test-bundles"
-    final = folder / f"{source_key()}-{checkpoint.name}-{weights}"
+    others = "" if tuple(runtimes) == ("onnxruntime",) else "-" + "-".join(runtimes)
+    final = folder / f"{source_key()}-{checkpoint.name}-{weights}{others}"
     if not final.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         work = folder / f"{final.name}.{os.getpid()}"
         work.mkdir()
         try:
-            make(work, checkpoint, weights)
+            make(work, checkpoint, weights, runtimes)
             if not final.is_dir():
                 os.rename(work, final)
         finally:

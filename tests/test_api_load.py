@@ -81,7 +81,7 @@ def test_the_stuck_detector_can_be_switched(bundle, runtime, deploy, stuck, enab
 
 
 def test_a_weight_that_the_bundle_lacks_is_an_error(bundle, runtime, deploy):
-    with pytest.raises(BundleError, match="Valid choices: toy int4, toy fp32"):
+    with pytest.raises(UsageError, match=r"Unknown precision of this talker 'int8'.*The bundle has it for toy int4, toy fp32"):
         ouzel.load(bundle, deploy=deploy, overrides={0: {"edge": {"precision": "int8"}}})
 
 
