@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "ouzel"
 # docs/architecture.md, from the top down; a module may import its own layer and lower ones.
 LAYERS = (
     ("cli", "bench", "__main__"),
-    ("diagnosis",),
+    ("diagnosis", "tuning"),
     ("api", "conversion", "__init__"),
     ("engine",),
     ("models", "runtimes"),

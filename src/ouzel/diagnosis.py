@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-import numpy as np
-
-from ouzel.adapters import SubtalkerSampling
 from ouzel.api.placement import place_stages, with_threads
 from ouzel.bundle import Bundle
 from ouzel.bundle.progress import Progress, silent
@@ -24,12 +18,10 @@ from ouzel.pipeline import DeployConfig
 from ouzel.runtimes.registry import get_runtime, runtimes, why_not
 from ouzel.schedule.plan import first_chunk, smallest_sustained_chunk
 from ouzel.schedule.speed import SpeedEstimator, SpeedModel
+from ouzel.tuning.cells import cores
+from ouzel.tuning.timing import DECODE_SIZES, FRAME_MS, PROMPT_ROWS, Times, time_decoder, time_predictor, time_talker
 
-FRAME_MS = 80.0
-_REPEATS = 8
-_WARM_UP = 2
-_PROMPT_ROWS = 16  # a short sentence
-_DECODE_SIZES = (1, 8)  # two lengths tell the cost of a call from the cost of a frame
+_SECONDS = 0.3  # of each stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +80,10 @@ class Speed:
 
 def machine() -> Machine:
     """Facts about this machine; never fails for what a system does not tell."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         cpu=_cpu_name(),
-        cores=cores,
+        cores=cores(),
         memory_bytes=_memory(),
         python=platform.python_version(),
         ouzel=metadata.version("ouzel"),
@@ -131,45 +121,27 @@ def measure(
     progress("loading the stages", 0.0)
     frontend = get_family(bundle.manifest.family).frontend(bundle)
     loaded = place_stages(bundle, with_threads(deploy, threads), fallback=fallback)
-    rng = np.random.default_rng(0)
-    hidden, groups = frontend.hidden_size, frontend.groups
-    row = rng.standard_normal((1, hidden)).astype(np.float32)
     findings: list[StageFinding] = []
     speeds = SpeedEstimator()
 
-    def add(stage: str, wall: float, cpu: float, note: str = "") -> None:
+    def add(stage: str, times: Times, note: str = "") -> None:
         at = loaded.placed[stage]
         notes = "; ".join(filter(None, (note, at.instead_of and f"fallback: {at.instead_of}")))
-        findings.append(StageFinding(stage, at.runtime, at.weights, at.device, at.threads, wall, cpu, notes))
+        found = (at.runtime, at.weights, at.device, at.threads, times.wall_ms, times.cpu_ms, notes)
+        findings.append(StageFinding(stage, *found))
 
     progress("measuring talker", 0.2)
-    talker = loaded.core
-    state = talker.start(_PROMPT_ROWS + _REPEATS + _WARM_UP)
-    prompt = rng.standard_normal((_PROMPT_ROWS, hidden)).astype(np.float32)
-    begin = time.perf_counter()
-    talker.forward(state, prompt)
-    prefill = (time.perf_counter() - begin) * 1000
-    talker_wall, talker_cpu = _time(lambda: talker.forward(state, row))
-    add("talker", talker_wall, talker_cpu, f"prompt of {_PROMPT_ROWS} rows: {prefill:.1f} ms")
-
+    talker = time_talker(loaded.core, _SECONDS)
+    add("talker", talker, f"prompt of {PROMPT_ROWS} rows: {talker.once_ms:.1f} ms")
     progress("measuring predictor", 0.5)
-    predictor = loaded.predictor
-    uniforms = rng.random(groups - 1)
-    wall, cpu = _time(lambda: predictor.frame(row[0], 1, SubtalkerSampling(), uniforms))
-    add("predictor", wall, cpu)
-    speeds.add_talker(1, talker_wall + wall)
-
+    predictor = time_predictor(loaded.predictor, frontend.hidden_size, frontend.groups, _SECONDS)
+    add("predictor", predictor)
+    speeds.add_talker(1, talker.wall_ms + predictor.wall_ms)
     progress("measuring decoder", 0.8)
-    decoder = loaded.decoder
-    decoder_state = decoder.start()
-    times = {}
-    for size in _DECODE_SIZES:
-        codes = np.ones((size, groups), np.int64)
-        times[size] = _time(partial(decoder.decode, decoder_state, codes))
-        speeds.add_decode(size, times[size][0])
-    largest = _DECODE_SIZES[-1]
-    wall, cpu = (value / largest for value in times[largest])
-    add("decoder", wall, cpu, f"in calls of {largest}; a call of 1: {times[1][0]:.1f} ms")
+    decoder = time_decoder(loaded.decoder, frontend.groups, _SECONDS)
+    for size, ms in decoder.calls:
+        speeds.add_decode(size, ms)
+    add("decoder", decoder, f"in calls of {DECODE_SIZES[-1]}; a call of 1: {decoder.once_ms:.1f} ms")
     progress("measured", 1.0)
     return findings, _speed(findings, speeds.model())
 
@@ -180,18 +152,6 @@ def _speed(findings: list[StageFinding], model: SpeedModel | None) -> Speed:
         raise OuzelError("The stages were too fast to be timed.")
     chunk, margin = 25, 50.0  # the auto schedule's defaults
     return Speed(rtf, first_chunk(model, chunk, margin), smallest_sustained_chunk(model, chunk))
-
-
-def _time(work: Callable[[], object]) -> tuple[float, float]:
-    """Median wall and CPU milliseconds of one call."""
-    wall, cpu = [], []
-    for index in range(_WARM_UP + _REPEATS):
-        begin, begin_cpu = time.perf_counter(), time.process_time()
-        work()
-        if index >= _WARM_UP:
-            wall.append((time.perf_counter() - begin) * 1000)
-            cpu.append((time.process_time() - begin_cpu) * 1000)
-    return statistics.median(wall), statistics.median(cpu)
 
 
 def _cpu_name() -> str:

@@ -24,7 +24,7 @@ def add_deploy(group: argparse._ArgumentGroup) -> None:
         help="warn and take another runtime where one cannot be used here",
     )
     group.add_argument("--threads", type=natural_int, metavar="N", help="of every stage; 0 lets the runtime choose")
-    group.add_argument("--deploy-config", metavar="FILE", help="deploy YAML, or the name of one that comes with ouzel")
+    group.add_argument("--deploy-config", "--deploy", metavar="FILE", help="deploy YAML, or the name of one of ouzel's")
     group.add_argument(
         "--async-chunk",
         action=argparse.BooleanOptionalAction,
