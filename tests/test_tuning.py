@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import stat
@@ -54,7 +55,7 @@ def test_no_more_threads_than_are_of_use():
 
 
 def test_of_what_is_too_slow_the_fastest_and_one_that_fits_the_cores():
-    talker = [finding("talker", "int8", 200), finding("talker", "int4", 120), finding("talker", "int4", 70, threads=2)]
+    talker = [finding("talker", "int8", 200), finding("talker", "int4", 120), finding("talker", "int4", 50, threads=2)]
     proposal = propose([*talker, finding("predictor", "int4", 60), finding("decoder", "fp32", 90)], 2)
     assert (proposal.talker.threads, proposal.sustained) == (2, False)
     assert proposal.rtf > 1
@@ -76,7 +77,7 @@ def test_what_has_a_problem_is_not_chosen():
 
 
 def test_chunks_are_as_small_as_their_calls_allow():
-    cheap, dear = (Finding(Cell("decoder", "a", "fp32"), 1, 5, 5, calls=((1, 5 + c), (8, 40 + c))) for c in (0.5, 30))
+    cheap, dear = (Finding(Cell("decoder", "a", "fp32"), 1, 5, 5, calls=((1, 5 + c), (8, 40 + c))) for c in (0.5, 60))
     talker = [finding("talker", "int4", 10), FAST[0]]
     assert propose([*talker, cheap], 4).chunk == 4
     assert propose([*talker, dear], 4).chunk == 25
@@ -123,7 +124,7 @@ def test_it_measures_chooses_writes_and_the_file_is_spoken_with(home, bundle, ca
     assert kinds == {("talker", "fp32"), ("talker", "int8"), ("predictor", "fp32"), ("predictor", "int8"), ("decoder", "fp32")}
     for found in report["findings"]:
         assert found["problem"] == ""
-        assert min(found["wall_ms"], found["cpu_ms"], found["load_s"], found["once_ms"]) > 0
+        assert min(found["wall_ms"], found["cpu_ms"], found["load_s"]) > 0
     assert report["trial"]["frames"] == 4
     assert "talker: onnxruntime int8 on cpu" in err
     assert Path("here.yaml").read_text() == report["deploy"]
@@ -170,11 +171,8 @@ def test_what_is_written_stands_on_the_bundles_own_file(bundle, tmp_path):
 
 
 def test_a_cell_that_cannot_be_measured_does_not_stop_the_others(bundle):
-    cells = [
-        Cell("talker", "onnxruntime", "int3"),
-        Cell("decoder", "onnxruntime", "fp32", "gpu"),
-        *cells_of(open_bundle(bundle))[0][:1],
-    ]
+    wrong = [Cell("talker", "onnxruntime", "int3"), Cell("decoder", "onnxruntime", "fp32", "gpu")]
+    cells = [*wrong, *cells_of(open_bundle(bundle))[0][:1]]
     found = list(measure_cells(open_bundle(bundle), cells, [1], seconds=0.01))
     assert "no 'talker' for onnxruntime int3" in found[0].problem
     assert "Unknown device of onnxruntime 'gpu'" in found[1].problem
@@ -203,14 +201,11 @@ def test_a_child_ends_with_the_one_who_asks(tmp_path):
     waits = script(tmp_path, f"echo 'a library says hello'; echo '{{\"a\": 1}}'; echo $$ > {pid}; exec sleep 600")
     asked = lines("stage", python=waits)
     assert next(asked) == {"a": 1}
+    while not (pid.exists() and pid.read_text()):  # it is written behind the line that was read
+        time.sleep(0.01)
     asked.close()
     with pytest.raises(ProcessLookupError):
-        while True:  # the file is written behind the line that was read
-            if pid.exists() and pid.read_text():
-                import os
-
-                os.kill(int(pid.read_text()), 0)
-                pytest.fail("it still runs")
+        os.kill(int(pid.read_text()), 0)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +234,9 @@ def test_a_bundle_that_nothing_here_can_run(tmp_path, bundle):
             writer.drop(artifact)
             writer.path("elsewhere/decoder").write_bytes(b"x")
             writer.add_artifact("decoder", "elsewhere", "fp32", ["elsewhere/decoder"])
-    with pytest.raises(UsageError, match="No runtime here carries out the decoder of bundle 'two': Unknown runtime 'elsewhere'"):
+    with pytest.raises(
+        UsageError, match="No runtime here carries out the decoder of bundle 'bundle': Unknown runtime 'elsewhere'"
+    ):
         cells_of(open_bundle(source.root))
 
 

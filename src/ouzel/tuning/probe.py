@@ -46,12 +46,14 @@ def stage(path: str, part: str, runtime: str, weights: str, device: str, seconds
     artifact = bundle.artifact(part, runtime, weights)
     loader = active_runtime(runtime)
     load = {"talker": loader.load_talker, "predictor": loader.load_predictor, "decoder": loader.load_decoder}[part]
+    memory: float | None = None
     for count in map(int, threads.split(",")):
         before, began = rss_mb()[0], time.perf_counter()
         loaded = load(bundle, artifact, StageOptions(count, device=device))
         load_s = time.perf_counter() - began
         times = _times(part, loaded, frontend.hidden_size, frontend.groups, float(seconds))
-        memory = max(0.0, rss_mb()[0] - before)
+        if memory is None:  # the next ones find the memory of the first
+            memory = max(0.0, rss_mb()[0] - before)
         del loaded
         yield {"threads": count, "load_s": load_s, "memory_mb": memory, **asdict(times)}
 

@@ -62,21 +62,21 @@ def propose(findings: Iterable[Finding], cores: int) -> Proposal:
 
 def bits(weights: str) -> int:
     """Of a weight that is called "fp32", "bf16", "int8", "q4_0", "8da4w" …; 32 where the name does not say."""
-    found = re.search(r"(\d+)w\b|(\d+)", weights)
-    return int(found[1] or found[2]) if found else 32
+    found = re.search(r"(\d+)w\b", weights) or re.search(r"(\d+)", weights)
+    return int(found[1]) if found else 32
 
 
 class _Choice:
-    """A finding for each stage. They share the cores, so neither may use those that the other was measured with."""
+    """A finding for each stage, each measured alone, and what they are together on these cores."""
 
     def __init__(self, stages: Sequence[Finding], cores: int) -> None:
         self.stages = stages
         talker, predictor, decoder = stages
         work = talker.wall_ms + predictor.wall_ms
         busy = sum(f.cpu_ms for f in stages) / cores
-        crowded = max(talker.threads, predictor.threads) + decoder.threads > max(cores, 2)
-        together = max(work, decoder.wall_ms, busy) if cores > 1 and not crowded else work + decoder.wall_ms
-        self.rtf = max(together, busy) / FRAME_MS
+        # While the decoder works, the talker's threads have the cores that are left.
+        share = min(1.0, max(0, cores - decoder.threads) / max(talker.threads, predictor.threads))
+        self.rtf = max(work + decoder.wall_ms * (1 - share), decoder.wall_ms, busy) / FRAME_MS
         mixed = len({f.cell.runtime for f in stages}) + len({(f.cell.runtime, f.threads) for f in (talker, predictor)})
         exactness = tuple(-min(bits(f.cell.weights), 32) for f in stages)
         ample = self.rtf <= AMPLE
@@ -86,14 +86,15 @@ class _Choice:
 
 
 def _worth(found: Sequence[Finding]) -> list[Finding]:
-    """Without those that another one of the same stage surpasses in every respect."""
+    """Without those that another one of the same runtime surpasses in every respect."""
 
     def merits(one: Finding) -> tuple[float, ...]:
         return -bits(one.cell.weights), one.wall_ms, one.cpu_ms, one.threads
 
     def surpasses(other: Finding, one: Finding) -> bool:
         pairs = list(zip(merits(other), merits(one), strict=True))
-        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+        alike = other.cell.runtime == one.cell.runtime
+        return alike and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 
     return [one for one in found if not any(surpasses(other, one) for other in found)]
 

@@ -17,9 +17,8 @@ from ouzel.tuning.proposal import Proposal
 
 def deploy_text(bundle: Bundle, pipeline: PipelineConfig, proposal: Proposal, title: str) -> str:
     """YAML for `--deploy-config`: what the bundle is spoken with otherwise, and on top of it the proposal. title: a comment."""
-    base = (
-        str(bundle.deploy.resolve()) if bundle.deploy is not None else find(pipeline.default_deploy or pipeline.model_type).name
-    )
+    usual = find(pipeline.default_deploy or pipeline.model_type).name
+    base = usual if bundle.deploy is None else str(bundle.deploy.resolve())
     talker, predictor, decoder = proposal.stages
     talker_id, decoder_id = stage_ids(load_deploy(base, pipeline=pipeline))
     edge = _edge(talker)
