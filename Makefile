@@ -17,7 +17,7 @@ help:
 	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
 	@echo 'make test               set up and run every test'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
-	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 5 GB of disk)'
+	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package, then every runtime (minutes, 8 GB)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks   [SOAK=embedded]'
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
 	@echo 'make voice-data         the teacher speaks the corpus (hours; resumes)   [VOICE_WORK=$(VOICE_WORK)]'
@@ -79,6 +79,7 @@ format: $(VENV)/.test
 
 bench: $(VENV)/.convert .venv-official/.done
 	$(BIN)/python -m ouzel.bench --official .venv-official/bin/python
+	$(BIN)/python -m ouzel.bench.runtimes
 
 # A bundle folder or a name; the default has random weights, which loop and never end by themselves: the harder case.
 SOAK ?= $(DEMO)

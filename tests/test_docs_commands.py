@@ -23,7 +23,11 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 COMMAND = re.compile(r"^(?:    )?((?:ouzel |make |pip |python -m ouzel|tools/).*)$", re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EMPTY_STORE = ("README.md", "voice.md")  # these begin with what comes with ouzel
-SMALLEST = ["--size", "nano", "--weights", "fp32", "--frames", "4", "--repeats", "1"]
+SMALLEST = {
+    "ouzel.bench": ["--size", "nano", "--weights", "fp32", "--frames", "4", "--repeats", "1"],
+    "ouzel.bench.runtimes": ["--size", "nano", "--seconds", "0.01"],
+    "tune": ["--seconds", "0.01", "--threads", "1", "--frames", "4"],
+}
 
 
 def commands(page: Path) -> list[str]:
@@ -84,8 +88,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
         words = shlex.split(command, comments=True)
         words = [str(home / w[2:]) if w.startswith("~/") else w for w in words]
         words[0:1] = [sys.executable, "-m", "ouzel"] if words[0] == "ouzel" else [sys.executable]
-        if "ouzel.bench" in words:
-            words += SMALLEST
+        words += next((more for name, more in SMALLEST.items() if name in words), [])
         line = shlex.join(words).replace(" '|' ", " | ").replace(" '>' ", " > ").replace(" '<' ", " < ")
         done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, f"{page}: {command}\n{done.stderr[-2000:]}"

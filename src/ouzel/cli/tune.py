@@ -27,8 +27,9 @@ some seconds to a few minutes; nothing is written when it is interrupted. What a
 costs is printed as a table; the choice is marked with an asterisk.
 
 examples:
-  ouzel tune -m my-voice
-  ouzel tune -m my-voice -o here.yaml && ouzel say "Good morning." -m my-voice --deploy-config here.yaml"""
+  ouzel tune my-voice
+  ouzel tune my-voice -o here.yaml
+  ouzel say "Good morning." -m my-voice --deploy here.yaml"""
 
 
 def add(commands: Any) -> None:

@@ -16,7 +16,7 @@ from ouzel.errors import SynthesisError
 def lines(*arguments: str, python: str = sys.executable) -> Iterator[dict[str, Any]]:
     """The JSON objects that `ouzel.tuning.probe` prints; SynthesisError when it says that something is wrong, or dies.
 
-    python: the interpreter. The child ends with this generator, at the latest.
+    python: the interpreter. The child ends with this generator, at the latest; its standard input stays open until then.
     """
     command = [python, "-m", "ouzel.tuning.probe", *arguments]
     # OpenMP must not spin beside what is measured.
@@ -24,7 +24,7 @@ def lines(*arguments: str, python: str = sys.executable) -> Iterator[dict[str, A
     with tempfile.TemporaryFile("w+", errors="replace") as complaints:
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, text=True, env=env
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, env=env
             )
         except OSError as error:
             raise SynthesisError(f"{python} cannot be started ({error.strerror or error}).") from None

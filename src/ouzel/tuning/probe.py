@@ -3,14 +3,17 @@
     python -m ouzel.tuning.probe stage BUNDLE STAGE RUNTIME WEIGHTS DEVICE SECONDS THREADS[,THREADS…]
     python -m ouzel.tuning.probe speech BUNDLE DEPLOY FRAMES
 
-prints one JSON object a line: for each number of threads the figures, or {"error": …} for what an OuzelError says.
+prints one JSON object a line until its standard input ends: for each number of threads the figures, or {"error": …} for what an
+OuzelError says.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -30,6 +33,7 @@ TEXT = "The parcel came late, but it came at last."
 def main(arguments: Sequence[str]) -> int:
     # Ctrl-C reaches every process of a terminal; the one that started this one tells of it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_the_asker, daemon=True).start()
     kind, *rest = arguments
     try:
         for line in stage(*rest) if kind == "stage" else speech(*rest):
@@ -37,6 +41,13 @@ def main(arguments: Sequence[str]) -> int:
     except OuzelError as error:
         print(json.dumps({"error": str(error)}), flush=True)
     return 0
+
+
+def _end_with_the_asker() -> None:
+    """Nobody is left to read when standard input ends: the one who asked may have been interrupted before it could say so."""
+    while os.read(0, 1):  # not sys.stdin: the interpreter would want its lock at the end
+        pass
+    os._exit(0)
 
 
 def stage(path: str, part: str, runtime: str, weights: str, device: str, seconds: str, threads: str) -> Iterator[dict[str, Any]]:

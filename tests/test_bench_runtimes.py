@@ -1,0 +1,60 @@
+"""`python -m ouzel.bench.runtimes` on the smallest shape: every stage in one table, problems told, interpreters found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import second_runtime
+from ouzel.bench.runtimes import interpreters, main
+from ouzel.bundle import open_bundle
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("bench")
+
+
+def arguments(work: Path, *more: str) -> list[str]:
+    return ["--size", "nano", "--work", str(work), "--venvs", str(work), "--seconds", "0.01", *more]
+
+
+def test_every_stage_is_measured_and_converted_once(work, capsys):
+    assert main(arguments(work, "--runtimes", "onnxruntime", "--weights", "fp32")) == 0
+    out, err = capsys.readouterr()
+    rows = [line.split() for line in out.splitlines()[2:5]]
+    assert [row[:3] for row in rows] == [[stage, "onnxruntime", "fp32"] for stage in ("talker", "predictor", "decoder")]
+    assert all(float(number) > 0 for row in rows for number in row[3:5])
+    assert "converting for onnxruntime: fp32" in err
+    assert main(arguments(work, "--runtimes", "onnxruntime", "--weights", "fp32", "--json")) == 0
+    out, err = capsys.readouterr()
+    assert "converting" not in err
+    for found in json.loads(out)["findings"]:
+        assert min(found["cpu_ms"], found["load_s"]) > 0
+        assert found["threads"] == 1
+
+
+def test_a_runtime_whose_interpreter_fails_is_told_and_the_rest_is_measured(work, capsys):
+    with second_runtime.registered() as runtime:
+        runtime.available = False
+        broken = work / ".venv-second" / "bin" / "python"
+        broken.parent.mkdir(parents=True)
+        broken.write_text("#!/bin/sh\necho 'its library does not fit' >&2\nexit 3\n")
+        broken.chmod(0o755)
+        assert interpreters(work)["second"] == str(broken)
+        runtime.available = True
+        assert interpreters(work)["second"] == sys.executable
+        runtime.available = False
+        assert main(arguments(work, "--runtimes", "second", "--weights", "onnxruntime=fp32")) == 1
+    out, _ = capsys.readouterr()
+    assert "second: its library does not fit" in out
+    assert out.count("onnxruntime") == 3
+    assert {a.runtime for a in open_bundle(work / "nano-runtimes").manifest.artifacts} == {"onnxruntime"}
+
+
+def test_mistakes_are_one_sentence(work, capsys):
+    assert main(arguments(work, "--runtimes", "none")) == 2
+    assert "ouzel.bench.runtimes: error: Unknown runtime 'none'" in capsys.readouterr().err
