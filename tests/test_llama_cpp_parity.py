@@ -36,7 +36,7 @@ def bundle(task: str) -> Bundle:
         with BundleWriter(out) as writer:
             writer.describe(family=family.name)
             family.write_frontend(loaded, writer, "fp32", lambda label, done: None)
-            RUNTIME.convert(family.networks(loaded), writer, "fp32", "", lambda label, done: None)
+            RUNTIME.convert(family.networks(loaded), writer, "fp32", "fp32", lambda label, done: None)
         prune(folder, out)
     return open_bundle(out)
 

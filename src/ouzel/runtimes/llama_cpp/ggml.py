@@ -51,14 +51,20 @@ class Arena:
         self._buffers: list[int] = []
         weakref.finalize(self, _free, lib, self.context, self._buffers).atexit = False
 
-    def array(self, shape: Sequence[int], dtype: Any = np.float32) -> tuple[Tensor, NDArray[Any]]:
-        """A zeroed tensor (float32 or int32) and the array over its memory."""
-        kind = np.dtype(dtype)
-        size = int(np.prod(shape)) * kind.itemsize
+    def array(
+        self, shape: Sequence[int], dtype: Any = np.float32, *, seeming: Sequence[int] | None = None
+    ) -> tuple[Tensor, NDArray[Any]]:
+        """A zeroed tensor (float32 or int32) and the array over its memory.
+
+        seeming: a larger shape for the tensor, which gets the address space for it: ggml counts the bytes of views whose rows
+        overlap as if they did not. Pages that nobody touches are never resident.
+        """
+        kind, outer = np.dtype(dtype), seeming or shape
+        size = int(np.prod(outer)) * kind.itemsize
         memory = np.zeros(size + 2 * _CACHE_LINE, np.uint8)
         start = -memory.ctypes.data % _CACHE_LINE
-        array = memory[start : start + size].view(kind).reshape(tuple(shape))
-        tensor = self._new(_TYPES[kind], shape)
+        array = memory[start : start + size].view(kind)[: int(np.prod(shape))].reshape(tuple(shape))
+        tensor = self._new(_TYPES[kind], outer)
         self._place(tensor, self._buffer(array.ctypes.data, size), array.ctypes.data)
         self._kept.append(memory)
         return tensor, array

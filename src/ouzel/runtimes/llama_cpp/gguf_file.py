@@ -73,11 +73,16 @@ class GgufFile:
         return np.frombuffer(self._map, np.uint8, info.size, info.start)
 
     def floats(self, name: str) -> NDArray[np.float32]:
-        """A tensor of float32 or float16 as float32; BundleError when it is absent or packed."""
+        """A tensor of float32, float16 or Q8_0 as float32; BundleError when it is absent or of another type."""
         info = self.require(name)
-        if info.kind not in (0, 1):
-            raise BundleError(f"{self.path}: {name} is stored as {TYPES[info.kind][0]}, where f32 or f16 is needed.")
-        return self.array(info).view(np.float16 if info.kind else np.float32).reshape(info.shape).astype(np.float32)
+        data = self.array(info)
+        if TYPES[info.kind][0] == "q8_0":
+            blocks = data.view([("scale", "<f2"), ("steps", "i1", 32)])
+            values: NDArray[np.float32] = blocks["scale"].astype(np.float32)[:, None] * blocks["steps"]
+            return values.reshape(info.shape)
+        if info.kind > 1:
+            raise BundleError(f"{self.path}: {name} is stored as {TYPES[info.kind][0]}, where f32, f16 or q8_0 is needed.")
+        return data.view(np.float16 if info.kind else np.float32).reshape(info.shape).astype(np.float32)
 
     def require(self, name: str) -> TensorInfo:
         """The tensor called `name`."""

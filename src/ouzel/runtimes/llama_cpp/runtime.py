@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ouzel.adapters import DecoderAdapter
-from ouzel.errors import OuzelError, UsageError, choose
+from ouzel.errors import OuzelError, choose
 from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.llama_cpp.decoder import LlamaDecoder
+from ouzel.runtimes.llama_cpp.export_decoder import DECODERS
 from ouzel.runtimes.llama_cpp.gguf_write import WEIGHTS
 from ouzel.runtimes.llama_cpp.library import library
 from ouzel.runtimes.llama_cpp.predictor import LlamaPredictor
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "llama_cpp"
 DEVICES = ("cpu",)
-OFFER = Offer({"talker": WEIGHTS, "predictor": WEIGHTS}, extra="llama-cpp")
+OFFER = Offer({"talker": WEIGHTS, "predictor": WEIGHTS, "decoder": DECODERS}, extra="llama-cpp")
 
 
 class LlamaCpp:
@@ -43,21 +45,27 @@ class LlamaCpp:
         """As `load_talker`."""
         return LlamaPredictor(bundle, artifact, _checked(artifact, options))
 
-    def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> DecoderAdapter:
-        raise UsageError("llama_cpp has no decoder; place it on another runtime, such as onnxruntime.")
+    def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> LlamaDecoder:
+        """As `load_talker`."""
+        return LlamaDecoder(bundle, artifact, _checked(artifact, options))
 
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
-        """Write talker and predictor into the folder `llama_cpp/` (see `Runtime.convert`); needs gguf, not the library."""
+        """Write the three files into the folder `llama_cpp/` (see `Runtime.convert`); needs gguf, not the library."""
         from ouzel.runtimes.llama_cpp.export import export_predictor, export_talker, predictor_meta, talker_meta
+        from ouzel.runtimes.llama_cpp.export_decoder import decoder_meta, export_decoder
 
-        talker = networks.talker
-        file = f"{NAME}/talker.gguf"
-        export_talker(talker, writer.path(file), weights, lambda done: progress("talker", 0.75 * done))
+        def part(label: str, start: float, end: float) -> Callable[[float], None]:
+            return lambda done: progress(label, start + (end - start) * done)
+
+        talker, file = networks.talker, f"{NAME}/talker.gguf"
+        export_talker(talker, writer.path(file), weights, part("talker", 0.0, 0.65))
         writer.add_artifact("talker", NAME, weights, [file], talker_meta(talker))
-        predictor = networks.predictor
-        file = f"{NAME}/predictor.gguf"
-        export_predictor(predictor, writer.path(file), weights, lambda done: progress("code predictor", 0.75 + 0.25 * done))
+        predictor, file = networks.predictor, f"{NAME}/predictor.gguf"
+        export_predictor(predictor, writer.path(file), weights, part("code predictor", 0.65, 0.9))
         writer.add_artifact("predictor", NAME, weights, [file], predictor_meta(predictor))
+        network, file = networks.decoder, f"{NAME}/decoder.gguf"
+        export_decoder(network, writer.path(file), decoder, part("decoder", 0.9, 1.0))
+        writer.add_artifact("decoder", NAME, decoder, [file], decoder_meta(network))
 
 
 def _checked(artifact: Artifact, options: StageOptions) -> StageOptions:
