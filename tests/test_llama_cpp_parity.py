@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
-from bundles import ROOT, prune, source_key
+import llama_case
+from bundles import converted
 from ouzel.adapters import TalkerAdapter, TalkerSampling
 from ouzel.autoregressive import ArTalker
-from ouzel.bundle import Bundle, BundleWriter, open_bundle
+from ouzel.bundle import open_bundle
 from ouzel.models.base import Frontend
 from ouzel.models.registry import get_family
 from ouzel.runtimes.base import StageOptions
@@ -21,38 +23,27 @@ from test_parity_greedy import CASES, GOLDEN, SWITCHES, checkpoint, digest, rows
 ONE = StageOptions(threads=1)
 
 
-@cache
-def bundle(task: str) -> Bundle:
-    """Front end, talker and predictor of the tiny checkpoint in float32; kept in build/ while the sources are the same."""
-    import torch
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[TalkerAdapter, Frontend]]:
+    """Task -> the tiny checkpoint's talker and code predictor in float32, and the front end of the default runtime's bundle."""
 
-    torch.set_num_threads(1)
-    folder = ROOT / "build" / "test-llama-cpp"
-    out = folder / f"{source_key()}-{task}"
-    if not out.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
+    @cache
+    def load(task: str) -> tuple[TalkerAdapter, Frontend]:
         family = get_family("qwen3_tts")
-        loaded = family.read_checkpoint(checkpoint(task))
-        with BundleWriter(out) as writer:
-            writer.describe(family=family.name)
-            family.write_frontend(loaded, writer, "fp32", lambda label, done: None)
-            RUNTIME.convert(family.networks(loaded), writer, "fp32", "fp32", lambda label, done: None)
-        prune(folder, out)
-    return open_bundle(out)
+        networks, whole = family.networks(family.read_checkpoint(checkpoint(task))), open_bundle(converted(checkpoint(task)))
+        tables = whole.array("tables/codec.npy"), whole.array("tables/residual.npy")
+        out = tmp_path_factory.mktemp("parity") / task
+        made = llama_case.write_bundle(out, tables, "fp32", talker=networks.talker, predictor=networks.predictor)
+        core = RUNTIME.load_talker(made, made.artifact("talker"), ONE)
+        predictor = RUNTIME.load_predictor(made, made.artifact("predictor"), ONE)
+        return ArTalker(core, predictor, *tables), family.frontend(whole)
 
-
-@cache
-def loaded(task: str) -> tuple[TalkerAdapter, Frontend]:
-    made = bundle(task)
-    core = RUNTIME.load_talker(made, made.artifact("talker"), ONE)
-    predictor = RUNTIME.load_predictor(made, made.artifact("predictor"), ONE)
-    talker = ArTalker(core, predictor, made.array("tables/codec.npy"), made.array("tables/residual.npy"))
-    return talker, get_family("qwen3_tts").frontend(made)
+    return load
 
 
 @pytest.mark.parametrize("oracle", SWITCHES)
 @pytest.mark.parametrize("case", CASES.CASES, ids=lambda case: case.name)
-def test_greedy_codes_equal_the_oracle(case, oracle: str):
+def test_greedy_codes_equal_the_oracle(loaded, case, oracle: str):
     golden = np.load(GOLDEN / f"{oracle}_{case.name}.npz")
     assert str(golden["checkpoint"]) == digest(case.task), "the random checkpoint has changed: run tools/oracle/regenerate.sh"
     talker, frontend = loaded(case.task)

@@ -85,8 +85,8 @@ class LlamaDecoder:
         """Advance `state` by codes, integers (n, groups), n >= 1; float32 (n * samples_per_frame,) in [-1, 1].
 
         `last` changes nothing: the network does not look ahead. UsageError for codes of another shape or type, SynthesisError
-        for an id outside the codebook, samples that are no numbers, or an interruption. After an error about codes `state` has not
-        moved; after another one it is of no further use.
+        for an id outside the codebook, samples that are no numbers, or an interruption. After an error about codes `state` has
+        not moved; after another one it is of no further use.
         """
         rows = self._checked(codes)
         count, first = len(rows), state.frames

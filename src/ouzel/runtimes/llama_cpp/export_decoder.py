@@ -1,7 +1,7 @@
 """The codec decoder as a GGUF file, with the tensor names of llama.cpp's own converter.
 
-What the network has multiplied into its neighbours beforehand (layer scales, most of Snake's factors) stays there, and the tensors
-that llama.cpp has for it hold ones: the function is the same.
+What the network has multiplied into its neighbours beforehand (layer scales, most of Snake's factors) stays there, and the
+tensors that llama.cpp has for it hold ones: the function is the same.
 """
 
 from __future__ import annotations
