@@ -7,6 +7,7 @@ checked every shape that comes from a file: ggml ends the process when one does 
 from __future__ import annotations
 
 import ctypes as C
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +37,19 @@ class Backend:
             raise SynthesisError(f"llama.cpp could not start its CPU backend: {lib.why()}.")
         weakref.finalize(self, lib.ggml_backend_free, self.pointer).atexit = False
         lib.ggml_backend_cpu_set_n_threads(self.pointer, threads)
+        self.packed = self._packed()
         lib.ggml_backend_cpu_set_abort_callback(self.pointer, self.switch.callback, self.switch.data)
+
+    def _packed(self) -> int | None:
+        """The buffer type in which packed weights are laid out for the processor's widest instructions, if there is one."""
+        registry = self.lib.ggml_backend_cpu_reg()
+        self.device = self.lib.ggml_backend_reg_dev_get(registry, 0)
+        found = self.lib.ggml_backend_reg_get_proc_address(registry, b"ggml_backend_dev_get_extra_bufts")
+        if not found:
+            return None
+        types = C.CFUNCTYPE(C.POINTER(C.c_void_p), C.c_void_p)(found)(self.device)
+        kinds = itertools.takewhile(bool, (types[i] for i in itertools.count()))
+        return next((kind for kind in kinds if self.lib.ggml_backend_buft_name(kind) == b"CPU_REPACK"), None)
 
 
 class Arena:
@@ -45,11 +58,11 @@ class Arena:
     def __init__(self, backend: Backend, tensors: int) -> None:
         """tensors: how many there will be at most."""
         self.backend, lib = backend, backend.lib
-        size = lib.ggml_tensor_overhead() * tensors
-        self.context = _context(lib, size)
+        self.context = _context(lib, lib.ggml_tensor_overhead() * tensors)
         self._kept: list[Any] = []
         self._buffers: list[int] = []
-        weakref.finalize(self, _free, lib, self.context, self._buffers).atexit = False
+        self._contexts = [self.context]
+        weakref.finalize(self, _free, lib, self._contexts, self._buffers).atexit = False
 
     def array(
         self, shape: Sequence[int], dtype: Any = np.float32, *, seeming: Sequence[int] | None = None
@@ -70,16 +83,46 @@ class Arena:
         return tensor, array
 
     def weights(self, file: GgufFile, names: Sequence[str]) -> dict[str, Tensor]:
-        """The named tensors of a file where they lie, nothing copied. The names have been checked."""
+        """The named tensors of a file, whose names and shapes have been checked.
+
+        A stack of matrices comes as NAME.0, NAME.1, …; matrices that the processor has a faster layout for are copied into it,
+        all others stay where they lie in the file.
+        """
         base = file.memory()
         self._kept.append(base)
         buffer = self._buffer(base.ctypes.data, base.size)
         placed = {}
         for name in names:
             info = file.tensors[name]
-            placed[name] = self._new(info.kind, info.shape)
-            self._place(placed[name], buffer, base.ctypes.data + info.start)
+            stacked = len(info.shape) == 3
+            count = info.shape[0] if stacked else 1
+            for i in range(count):
+                start, size, shape = info.start + info.size // count * i, info.size // count, info.shape[-2:]
+                tensor = self._repacked(info.kind, shape, base[start : start + size])
+                if tensor is None:
+                    tensor = self._new(info.kind, shape)
+                    self._place(tensor, buffer, base.ctypes.data + start)
+                placed[f"{name}.{i}" if stacked else name] = tensor
         return placed
+
+    def _repacked(self, kind: int, shape: Sequence[int], data: NDArray[np.uint8]) -> Tensor | None:
+        """A copy in the faster layout, or None where there is none for this type, shape and processor."""
+        lib, packed = self.backend.lib, self.backend.packed
+        if packed is None or len(shape) != 2 or kind in _TYPES.values():
+            return None
+        context = _context(lib, 3 * lib.ggml_tensor_overhead())
+        rows, columns = shape
+        tensor = int(lib.ggml_new_tensor(context, kind, 2, (C.c_int64 * 2)(columns, rows)))
+        buffer = lib.ggml_backend_alloc_ctx_tensors_from_buft(context, packed)
+        vector = lib.ggml_new_tensor(context, _TYPES[np.dtype(np.float32)], 1, (C.c_int64 * 1)(columns))
+        fits = buffer and lib.ggml_backend_dev_supports_op(self.backend.device, lib.ggml_mul_mat(context, tensor, vector))
+        if not fits:
+            _free(lib, [context], [buffer] if buffer else [])
+            return None
+        self._contexts.append(context)
+        self._buffers.append(int(buffer))
+        lib.ggml_backend_tensor_set(tensor, data.ctypes.data, 0, data.size)
+        return tensor
 
     def _new(self, kind: int, shape: Sequence[int]) -> Tensor:
         axes = (C.c_int64 * len(shape))(*reversed(shape))
@@ -143,10 +186,11 @@ def _context(lib: Library, size: int) -> int:
     return int(pointer)
 
 
-def _free(lib: Library, context: int, buffers: list[int]) -> None:
+def _free(lib: Library, contexts: list[int], buffers: list[int]) -> None:
     for buffer in buffers:
         lib.ggml_backend_buffer_free(buffer)
-    lib.ggml_free(context)
+    for context in contexts:
+        lib.ggml_free(context)
 
 
 def _drop(lib: Library, context: int, allocator: int) -> None:

@@ -63,7 +63,7 @@ class LlamaPredictor:
         shapes = self._shapes()
         self._file.check(shapes)
         self._backend = Backend(library(), threads_of(options))
-        self._arena = Arena(self._backend, len(shapes) + 2 * self.meta["layers"] + 8)
+        self._arena = Arena(self._backend, len(shapes) + self._steps + 2 * self.meta["layers"] + 8)
         self._weights = self._arena.weights(self._file, list(shapes))
         self._build()
 
@@ -142,12 +142,7 @@ class LlamaPredictor:
             x = self._layer(graph, i, x, count, past)
         x = graph.view_2d(x, hidden, 1, 4 * hidden, 4 * hidden * (count - 1))
         x = graph.normed(x, self._weights[f"{_AT}output_norm.weight"], self._epsilon)
-        info = self._file.tensors[f"{_AT}head.weight"]
-        head_bytes = info.size // self._steps
-        head = graph.view_2d(
-            self._weights[info.name], hidden, meta["vocab_size"], head_bytes // meta["vocab_size"], head_bytes * step
-        )
-        graph.store(graph.mul_mat(head, x), self._logits_tensor)
+        graph.store(graph.mul_mat(self._weights[f"{_AT}head.weight.{step}"], x), self._logits_tensor)
         graph.finish()
         return graph
 
