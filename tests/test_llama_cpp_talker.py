@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 from dataclasses import replace
@@ -16,6 +17,7 @@ from ouzel.adapters import TalkerCore
 from ouzel.bundle import Bundle
 from ouzel.errors import BundleError, SynthesisError, UsageError
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
+from ouzel.models.qwen3_tts.network.layers import Linear
 from ouzel.models.qwen3_tts.network.talker import Talker
 from ouzel.runtimes.base import Runtime, StageOptions
 from ouzel.runtimes.llama_cpp import RUNTIME
@@ -185,11 +187,23 @@ def test_bad_placements_and_files_are_named(bundle: Bundle, tmp_path: Path) -> N
         RUNTIME.load_talker(broken, artifact, ONE)
 
 
+def test_a_talker_with_fewer_ids(network: Talker, tmp_path: Path) -> None:
+    """llama.cpp's has 3072 always; the embedded voice has fewer."""
+    small = copy.deepcopy(network)
+    small.head = Linear(network.head.weight.t()[:1280])
+    small.spec = {**network.spec, "vocab_size": 1280}
+    tables = (np.zeros((1280, 64), np.float32), np.zeros((15, 256, 64), np.float32))
+    made = llama_case.write_bundle(tmp_path / "small", tables, "fp32", talker=small)
+    core = RUNTIME.load_talker(made, made.artifact("talker"), ONE)
+    assert core.vocab_size == 1280
+    np.testing.assert_allclose(run(core, rows(9), (8, 1)), eager(small, rows(9), (8, 1)), atol=1e-4)
+
+
 def test_a_talker_that_llama_cpp_cannot_run_is_refused_when_converting(network: Talker, tmp_path: Path) -> None:
     from ouzel.runtimes.llama_cpp.export import export_talker
 
-    smaller = type("Smaller", (), {"spec": {**network.spec, "vocab_size": 2048}, "config": network.config})
-    with pytest.raises(UsageError, match="3072 codebook-0 ids only; this one has 2048"):
+    smaller = type("Smaller", (), {"spec": {**network.spec, "vocab_size": 4096}, "config": network.config})
+    with pytest.raises(UsageError, match="at most 3072 codebook-0 ids; this one has 4096"):
         export_talker(smaller, tmp_path / "talker.gguf", "f16")
 
 

@@ -18,7 +18,7 @@ Progress = Callable[[float], None]
 
 ARCHITECTURE = "qwen3tts"
 IDS = 3072
-"""llama.cpp's talker has this many codebook-0 ids, whatever its file says."""
+"""Codebook-0 ids of llama.cpp's talker, whatever its file says; a smaller talker's head is filled up with zeros."""
 _TALKER_LAYER = {"norm": "attn_norm", "out": "attn_output", "mlp_norm": "ffn_norm"}
 _PREDICTOR_LAYER = {"norm": "ln1", "out": "attn_out", "mlp_norm": "ln2"}
 _FILE_TYPES = {FP32: 0, F16: 1, Q4_0: 2, Q8_0: 7}  # enum llama_ftype
@@ -27,8 +27,8 @@ _FILE_TYPES = {FP32: 0, F16: 1, Q4_0: 2, Q8_0: 7}  # enum llama_ftype
 def export_talker(talker: Any, path: Path, weights: str, progress: Progress = lambda fraction: None) -> None:
     """Write the talker; it loads with llama_model_load_from_file. UsageError when llama.cpp cannot run its shape."""
     found = talker.spec["vocab_size"]
-    if found != IDS:
-        raise UsageError(f"llama.cpp runs talkers of {IDS} codebook-0 ids only; this one has {found}.")
+    if found > IDS:
+        raise UsageError(f"llama.cpp runs talkers of at most {IDS} codebook-0 ids; this one has {found}.")
     write(path, ARCHITECTURE, talker_values(talker, weights), talker_tensors(talker, weights), progress)
 
 
@@ -64,7 +64,10 @@ def talker_tensors(talker: Any, weights: str) -> Iterator[Weight]:
     yield Weight("token_embd.weight", table, fitting(Q4_0, table), lambda: np.zeros(table, np.float32))
     yield from _stack(talker.stack, "blk.", _TALKER_LAYER, weights)
     yield _vector("output_norm.weight", talker.stack.norm.weight)
-    yield _matrix("output.weight", talker.head.weight.t(), weights, small=True)
+    head = talker.head.weight.t()
+    yield Weight(
+        "output.weight", table, _kind(weights, table, small=True), lambda: np.pad(_array(head), ((0, IDS - len(head)), (0, 0)))
+    )
 
 
 def export_predictor(predictor: Any, path: Path, weights: str, progress: Progress = lambda fraction: None) -> None:

@@ -144,8 +144,8 @@ class LlamaTalker:
                 raise SynthesisError(f"llama.cpp failed in the talker (code {code}): {self.lib.why()}.")
         state.length = length
         hidden = _copied(self.lib.llama_get_embeddings_ith(context.pointer, -1), self.hidden_size)
-        # A file of llama.cpp's converter has the text's ids in front of the codec's.
-        logits = _copied(self.lib.llama_get_logits_ith(context.pointer, -1), self._vocabulary)[-self.vocab_size :]
+        # A file of llama.cpp's converter has the text's ids in front of the codec's, one of a small talker fills up behind them.
+        logits = _copied(self.lib.llama_get_logits_ith(context.pointer, -1), self._vocabulary)[-IDS:][: self.vocab_size]
         return hidden, logits
 
     def _decode(self, context: _Context, rows: Rows, position: int) -> int:
@@ -208,7 +208,7 @@ class LlamaTalker:
             shapes |= {f"blk.{i}.{name}.weight": shape for name, shape in layer.items()}
         file.check(shapes)
         table = file.require("token_embd.weight").shape
-        if len(table) != 2 or table[1] != hidden or table[0] < IDS or meta["vocab_size"] != IDS:
+        if len(table) != 2 or table[1] != hidden or table[0] < IDS or meta["vocab_size"] > IDS:
             raise BundleError(f"{file.path} is of another model: its embedding table is {table}, not (ids >= {IDS}, {hidden}).")
 
 
