@@ -14,7 +14,13 @@ def _check(runtime: Runtime) -> None:
 
 # Found without installed entry points too (a source tree on PYTHONPATH, a frozen application).
 _RUNTIMES: Registry[Runtime] = Registry(
-    "runtime", {"onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME"}, group="ouzel.runtimes", check=_check
+    "runtime",
+    {
+        "llama_cpp": "ouzel.runtimes.llama_cpp:RUNTIME",
+        "onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME",
+    },
+    group="ouzel.runtimes",
+    check=_check,
 )
 
 
