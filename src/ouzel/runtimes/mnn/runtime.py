@@ -1,0 +1,79 @@
+"""MNN as one of ouzel's runtimes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ouzel.errors import MissingExtraError, choose
+from ouzel.runtimes.base import Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.mnn.library import version
+from ouzel.runtimes.mnn.module import DEVICES, thread_count
+from ouzel.runtimes.mnn.predictor import MnnPredictor
+from ouzel.runtimes.mnn.talker import MnnTalker
+
+if TYPE_CHECKING:
+    from ouzel.bundle import Artifact, Bundle, BundleWriter
+
+NAME = "mnn"
+
+
+class Mnn:
+    """Runtime over the `MNN` package."""
+
+    name = NAME
+
+    def status(self) -> RuntimeStatus:
+        """Available when a version is installed that is known to work; MNN itself is not imported."""
+        try:
+            found = version()
+        except MissingExtraError as error:
+            return RuntimeStatus(available=False, detail=str(error))
+        return RuntimeStatus(available=True, version=found, detail="CPU", devices=("cpu", "cpu-low"))
+
+    def load_talker(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnTalker:
+        """UsageError for an unknown device or a precision that the artifact does not have."""
+        return MnnTalker(bundle, artifact, device=_checked(artifact, options), threads=thread_count(options.threads))
+
+    def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnPredictor:
+        """As `load_talker`."""
+        return MnnPredictor(bundle, artifact, device=_checked(artifact, options), threads=thread_count(options.threads))
+
+    def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
+        """Export talker, code predictor and decoder into the folder `mnn/` (see `Runtime.convert`)."""
+        from ouzel.runtimes.mnn.convert import to_mnn
+        from ouzel.runtimes.onnxruntime.export import part
+        from ouzel.runtimes.onnxruntime.export_plain import export_plain_predictor, export_plain_talker
+
+        version()
+        folder = writer.path(f"{NAME}/talker.mnn").parent
+
+        def add(stage: str, kind: str, graphs: list[Path], meta: dict[str, Any]) -> None:
+            names: list[str] = []
+            for graph in graphs:
+                # The heads are small and many: a file of weights for each would only be more files.
+                names += to_mnn(graph, folder / f"{graph.stem}.mnn", kind, beside=not graph.stem.startswith("head."))
+            writer.add_artifact(stage, NAME, kind, [f"{NAME}/{name}" for name in names], meta)
+
+        with tempfile.TemporaryDirectory(dir=folder) as name:  # on the bundle's disk: as large as the network in float32
+            work = Path(name)
+            network = networks.talker
+            export_plain_talker(network, work, part(progress, "talker", 0.0, 0.4))
+            add("talker", weights, [work / "talker.onnx"], {**network.spec, "heads": network.config.num_attention_heads})
+            network = networks.predictor
+            names = export_plain_predictor(network, work, part(progress, "code predictor", 0.5, 0.7))
+            config = network.config
+            meta = {**network.spec, "heads": config.num_attention_heads, "hidden_size": config.hidden_size}
+            add("predictor", weights, [work / name for name in names if name.endswith(".onnx")], meta)
+
+
+def _checked(artifact: Artifact, options: StageOptions) -> str:
+    if options.device not in DEVICES:
+        raise choose("device of mnn", options.device, DEVICES)
+    if options.precision not in ("auto", artifact.weights):
+        raise choose(f"precision of this {artifact.stage}", options.precision, ("auto", artifact.weights))
+    return options.device
+
+
+RUNTIME = Mnn()
