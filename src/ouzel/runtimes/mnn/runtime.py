@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ouzel.errors import MissingExtraError, choose
 from ouzel.runtimes.base import Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.mnn.decoder import MnnDecoder
 from ouzel.runtimes.mnn.library import version
 from ouzel.runtimes.mnn.module import DEVICES, thread_count
 from ouzel.runtimes.mnn.predictor import MnnPredictor
@@ -40,10 +42,16 @@ class Mnn:
         """As `load_talker`."""
         return MnnPredictor(bundle, artifact, device=_checked(artifact, options), threads=thread_count(options.threads))
 
+    def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnDecoder:
+        """As `load_talker`, on the CPU and in float32 only."""
+        _checked(artifact, options, ("cpu",))
+        return MnnDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=thread_count(options.threads))
+
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Export talker, code predictor and decoder into the folder `mnn/` (see `Runtime.convert`)."""
         from ouzel.runtimes.mnn.convert import to_mnn
         from ouzel.runtimes.onnxruntime.export import part
+        from ouzel.runtimes.onnxruntime.export_decoder import export_decoder
         from ouzel.runtimes.onnxruntime.export_plain import export_plain_predictor, export_plain_talker
 
         version()
@@ -66,11 +74,15 @@ class Mnn:
             config = network.config
             meta = {**network.spec, "heads": config.num_attention_heads, "hidden_size": config.hidden_size}
             add("predictor", weights, [work / name for name in names if name.endswith(".onnx")], meta)
+            network = networks.decoder
+            export_decoder(network, work, part(progress, "decoder", 0.8, 0.9))
+            add("decoder", decoder, [work / "decoder.onnx"], network.spec)
+        progress("decoder", 1.0)
 
 
-def _checked(artifact: Artifact, options: StageOptions) -> str:
-    if options.device not in DEVICES:
-        raise choose("device of mnn", options.device, DEVICES)
+def _checked(artifact: Artifact, options: StageOptions, devices: Collection[str] = DEVICES) -> str:
+    if options.device not in devices:
+        raise choose(f"device of mnn for the {artifact.stage}", options.device, devices)
     if options.precision not in ("auto", artifact.weights):
         raise choose(f"precision of this {artifact.stage}", options.precision, ("auto", artifact.weights))
     return options.device

@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 
 
 class Cache:
-    """Keys and values of all layers for `capacity` rows, `length` of them stored. All are finite: a masked row still counts 0 times."""
+    """Keys and values of all layers for `capacity` rows, `length` of them stored; all finite: masked rows enter times 0."""
 
     def __init__(self, layers: int, kv_heads: int, head_dim: int, capacity: int) -> None:
         self.length, self.capacity = 0, capacity
