@@ -12,7 +12,6 @@ from ouzel.runtimes.mnn.module import last
 _BLOCK = 64  # weights that share a scale
 WEIGHTS: dict[str, Sequence[str]] = {
     "fp32": (),
-    "fp16": ("--fp16",),
     "int8": ("--weightQuantBits=8", f"--weightQuantBlock={_BLOCK}"),
     "int4": ("--weightQuantBits=4", f"--weightQuantBlock={_BLOCK}"),
 }

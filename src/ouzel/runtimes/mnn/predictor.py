@@ -57,18 +57,14 @@ class MnnPredictor:
     ) -> NDArray[np.int64]:
         """Codes 1.. of the frame, int64 (groups - 1,), from hidden float32 (input size,) and the sampled codebook-0 id.
 
-        SynthesisError when the logits of any codebook are not finite.
+        SynthesisError when what a codebook is chosen from is not finite.
         """
         self._cache.clear()
         self._first[0] = hidden
         self._first[1] = self._codec[code0]
         rows, codes = self._first, np.empty(len(self._heads), np.int64)
-        try:
-            for q, head in enumerate(self._heads):
-                state = self._stack.run(self._cache, rows, keep=True)
-                codes[q] = choose_residual(head.run(state)[0].read()[0], sampling, float(uniforms[q]))
-                rows = self._residual[q, codes[q]][np.newaxis]
-        except BaseException:
-            self._cache.wipe()
-            raise
+        for q, head in enumerate(self._heads):
+            state = self._stack.run(self._cache, rows, keep=True)
+            codes[q] = choose_residual(head.run(state)[0].read()[0], sampling, float(uniforms[q]))
+            rows = self._residual[q, codes[q]][np.newaxis]
         return codes

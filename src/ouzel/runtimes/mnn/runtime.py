@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ouzel.errors import MissingExtraError, choose
-from ouzel.runtimes.base import Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.mnn.decoder import MnnDecoder
 from ouzel.runtimes.mnn.library import version
 from ouzel.runtimes.mnn.module import DEVICES, thread_count
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle, BundleWriter
 
 NAME = "mnn"
+WEIGHTS = ("int4", "int8", "fp32")
+OFFER = Offer({"talker": WEIGHTS, "predictor": WEIGHTS, "decoder": ("fp32",)}, extra="mnn")
 
 
 class Mnn:
     """Runtime over the `MNN` package."""
 
     name = NAME
+    offer = OFFER
 
     def status(self) -> RuntimeStatus:
         """Available when a version is installed that is known to work; MNN itself is not imported."""

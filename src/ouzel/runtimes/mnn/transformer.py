@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ouzel.errors import SynthesisError
 from ouzel.runtimes.mnn.module import Buffer, Graph, Shape
 from ouzel.runtimes.onnxruntime.export import cache_names
 from ouzel.runtimes.onnxruntime.export_plain import CAUSAL, FRESH, HIDE, POSITIONS, ROWS, STORED
@@ -36,12 +37,6 @@ class Cache:
         """Hold no rows. What lies in the buffers stays, unseen."""
         self.stored.array.fill(HIDE)
         self.length = 0
-
-    def wipe(self) -> None:
-        """`clear`, and zeros: after rows that were no numbers."""
-        for buffer in self.rows:
-            buffer.array.fill(0.0)
-        self.clear()
 
     def copy_to(self, other: Cache) -> Cache:
         """Store all rows in `other`, which is larger and empty; returns it."""
@@ -79,7 +74,11 @@ class Transformer:
         positions.array[:] = np.arange(cache.length, cache.length + count)
         values = [given.value, positions.value, cache.stored.value, causal.value, *(buffer.value for buffer in cache.rows)]
         *outputs, fresh = self._graph.run(values)
-        cache.append(fresh.read())
+        new = fresh.read()
+        # MNN's exp and max turn what is no number into one, so later results may not show it.
+        if not np.isfinite(new).all():
+            raise SynthesisError("MNN made keys or values that are not finite; the weights or the precision are unusable.")
+        cache.append(new)
         return outputs
 
     def _make(self, count: int, keep: bool) -> tuple[Buffer, Buffer, Buffer]:
