@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,6 @@ class Graph:
 
         BundleError when the file cannot be loaded or is of another network, UsageError when MNN has no such device.
         """
-        check_file(path)
         modules = library("MNN.nn")
         backend, precision = DEVICES[device]
         settings = {
@@ -65,25 +64,28 @@ class Graph:
             "power": 0,
             "numThread": threads,
         }
+        self._path, self._outputs = path, len(outputs)
         with captured() as lines:
-            try:
-                manager = modules.create_runtime_manager((settings,))
-                self._module = modules.load_module_from_file(
-                    str(path), list(inputs), list(outputs), runtime_manager=manager, dynamic=False, shape_mutable=True
-                )
-            except Exception:  # MNN raises plain ones, and SystemError
-                self._module = None
+            self._manager = modules.create_runtime_manager((settings,))
+            self._module = self._load(modules, inputs, outputs)
+            # By the file's own names, to say what it lacks: MNN stops at the first output that is not there.
+            module = self._module or self._load(modules, [], [])
         if any(_MISSING_BACKEND in line for line in lines):
             raise UsageError(f"The installed MNN {version()} has no {device!r} here; choose the device cpu.")
+        if module is not None:
+            info = module.get_info()
+            found = dict(zip(info["inputNames"], (tuple(value.shape) for value in info["inputs"]), strict=True))
+            check_tensors(path, inputs, outputs, found, info["outputNames"])
         if self._module is None:
             raise BundleError(f"MNN {version()} cannot load {path}: {last(lines)} Convert the bundle again.")
-        self._manager, self._path, self._outputs = manager, path, len(outputs)
-        self._check(inputs, outputs)
 
-    def _check(self, inputs: Mapping[str, Shape], outputs: Sequence[str]) -> None:
-        info = self._module.get_info()
-        found = dict(zip(info["inputNames"], (tuple(value.shape) for value in info["inputs"]), strict=True))
-        check_tensors(self._path, inputs, outputs, found, info["outputNames"])
+    def _load(self, modules: Any, inputs: Iterable[str], outputs: Sequence[str]) -> Any:
+        try:
+            return modules.load_module_from_file(
+                str(self._path), list(inputs), list(outputs), runtime_manager=self._manager, dynamic=False, shape_mutable=True
+            )
+        except Exception:  # MNN raises plain ones, and SystemError
+            return None
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs' tensors; `read()` views their memory, which the next run overwrites. SynthesisError when MNN fails."""
@@ -96,12 +98,6 @@ class Graph:
                 f"MNN failed to run {self._path.name}; its weights or the memory of this machine may be at fault."
             )
         return outputs
-
-
-def check_file(path: Path) -> None:
-    """BundleError when there is no such file."""
-    if not path.is_file():
-        raise BundleError(f"The model file {path} does not exist; convert or download the bundle again.")
 
 
 def check_tensors(

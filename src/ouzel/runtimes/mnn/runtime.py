@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ouzel.errors import MissingExtraError, choose
+from ouzel.errors import BundleError, MissingExtraError, choose
 from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.mnn.decoder import MnnDecoder
 from ouzel.runtimes.mnn.library import version
@@ -39,15 +39,15 @@ class Mnn:
 
     def load_talker(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnTalker:
         """UsageError for an unknown device or a precision that the artifact does not have."""
-        return MnnTalker(bundle, artifact, device=_checked(artifact, options), threads=thread_count(options.threads))
+        return MnnTalker(bundle, artifact, device=_checked(bundle, artifact, options), threads=thread_count(options.threads))
 
     def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnPredictor:
         """As `load_talker`."""
-        return MnnPredictor(bundle, artifact, device=_checked(artifact, options), threads=thread_count(options.threads))
+        return MnnPredictor(bundle, artifact, device=_checked(bundle, artifact, options), threads=thread_count(options.threads))
 
     def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnDecoder:
         """As `load_talker`, on the CPU and in float32 only."""
-        _checked(artifact, options, ("cpu",))
+        _checked(bundle, artifact, options, ("cpu",))
         return MnnDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=thread_count(options.threads))
 
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
@@ -83,11 +83,15 @@ class Mnn:
         progress("decoder", 1.0)
 
 
-def _checked(artifact: Artifact, options: StageOptions, devices: Collection[str] = DEVICES) -> str:
+def _checked(bundle: Bundle, artifact: Artifact, options: StageOptions, devices: Collection[str] = DEVICES) -> str:
     if options.device not in devices:
         raise choose(f"device of mnn for the {artifact.stage}", options.device, devices)
     if options.precision not in ("auto", artifact.weights):
         raise choose(f"precision of this {artifact.stage}", options.precision, ("auto", artifact.weights))
+    for name in artifact.files:  # MNN reads zeros where a file of weights is absent or short
+        path = bundle.path(name)
+        if not path.is_file() or path.stat().st_size != bundle.manifest.files[name].size:
+            raise BundleError(f"{path} is missing or not the file that was converted; convert or download the bundle again.")
     return options.device
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ouzel.errors import BundleError, SynthesisError
 from ouzel.runtimes.mnn.library import captured, library, version
-from ouzel.runtimes.mnn.module import Shape, check_file, check_tensors, last, shared
+from ouzel.runtimes.mnn.module import Shape, check_tensors, last, shared
 
 _INTEGERS, _FLOATS = np.int32, np.float32
 _EXACT = 1  # MNN's precision in which all is float32
@@ -26,7 +26,6 @@ class Session:
 
         BundleError when the file cannot be loaded or is of another network.
         """
-        check_file(path)
         weights = path.with_name(f"{path.name}.weight")
         module = library()
         with captured() as lines:
