@@ -31,7 +31,10 @@ def loaded(task: str) -> tuple[TalkerAdapter, Frontend]:
     return talker, family.frontend(bundle)
 
 
-@pytest.mark.parametrize("case", CASES.CASES, ids=lambda case: case.name)
+# Of the tasks that the matrix of all runtimes leaves out; with CASES.CASES here all sixteen pass, in six minutes.
+@pytest.mark.parametrize(
+    "case", [case for case in CASES.CASES if case.name in ("base_icl", "base_russian")], ids=lambda c: c.name
+)
 def test_greedy_codes_equal_the_official_ones(case) -> None:
     golden = np.load(GOLDEN / f"official_{case.name}.npz")
     assert str(golden["checkpoint"]) == digest(case.task), "the random checkpoint has changed: run tools/oracle/regenerate.sh"

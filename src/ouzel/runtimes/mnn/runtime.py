@@ -57,7 +57,7 @@ class Mnn:
         from ouzel.runtimes.onnxruntime.export_decoder import export_decoder
         from ouzel.runtimes.onnxruntime.export_plain import export_plain_predictor, export_plain_talker
 
-        version()
+        writer.versions["MNN"] = version()
         folder = writer.path(f"{NAME}/talker.mnn").parent
 
         def add(stage: str, kind: str, graphs: list[Path], meta: dict[str, Any]) -> None:
