@@ -150,7 +150,7 @@ def test_another_thread_may_run_it(core: MnnTalker) -> None:
 
 
 def test_low_precision_is_float32_where_there_are_no_half_floats(bundle: Bundle, core: MnnTalker) -> None:
-    low = RUNTIME.load_talker(bundle, bundle.artifact("talker"), StageOptions(threads=1, device="cpu-low"))
+    low = RUNTIME.load_talker(bundle, bundle.artifact("talker"), StageOptions(threads=1, precision="low"))
     np.testing.assert_allclose(run(low, rows(6), (5, 1)), run(core, rows(6), (5, 1)), atol=0.1)
 
 

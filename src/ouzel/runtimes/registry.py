@@ -15,7 +15,11 @@ def _check(runtime: Runtime) -> None:
 # Found without installed entry points too (a source tree on PYTHONPATH, a frozen application).
 _RUNTIMES: Registry[Runtime] = Registry(
     "runtime",
-    {"mnn": "ouzel.runtimes.mnn:RUNTIME", "onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME"},
+    {
+        "mnn": "ouzel.runtimes.mnn:RUNTIME",
+        "onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME",
+        "openvino": "ouzel.runtimes.openvino:RUNTIME",
+    },
     group="ouzel.runtimes",
     check=_check,
 )

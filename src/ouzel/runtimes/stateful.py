@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -32,6 +32,12 @@ class DecoderState(Protocol):
 
 
 State = TypeVar("State", bound=DecoderState)
+
+
+def require_finite(advanced: Iterable[NDArray[np.float32]], frame: int) -> None:
+    """SynthesisError when the state behind `frame` is no numbers, for runtimes whose clip makes samples of what is none."""
+    if not all(np.isfinite(array).all() for array in advanced):
+        raise SynthesisError(f"The codec decoder's state is not finite from frame {frame} of the utterance on.")
 
 
 @dataclass(frozen=True, slots=True)

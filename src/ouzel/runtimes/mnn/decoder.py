@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ouzel.adapters import Codes
-from ouzel.errors import SynthesisError
 from ouzel.runtimes.mnn.module import Shape
 from ouzel.runtimes.mnn.session import Session
 from ouzel.runtimes.onnxruntime.export_decoder import CODES, SAMPLES, next_name
-from ouzel.runtimes.stateful import Samples, StatefulDecoder
+from ouzel.runtimes.stateful import Samples, StatefulDecoder, require_finite
 
 Tensors = dict[str, NDArray[np.float32]]
 
@@ -34,9 +33,7 @@ class MnnDecoderState:
         for name, array in self._values.items():
             session.inputs[name][...] = array
         session.run()
-        # MNN's clip turns what is no number into a sample, but not what the state keeps of the signal.
-        if not all(np.isfinite(session.outputs[next_name(name)]).all() for name in self._values):
-            raise SynthesisError(f"The codec decoder's state is not finite from frame {self.frames} of the utterance on.")
+        require_finite((session.outputs[next_name(name)] for name in self._values), self.frames)
         samples[...] = session.outputs[SAMPLES]
         for name, array in self._values.items():
             array[...] = session.outputs[next_name(name)]

@@ -13,11 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ouzel.errors import BundleError, SynthesisError, UsageError, choose
+from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.mnn.library import captured, library, version
 
-DEVICES = {"cpu": ("CPU", 1), "cpu-low": ("CPU", 2)} | {name: (name.upper(), 2) for name in ("opencl", "vulkan", "metal", "cuda")}
-"""Name of a device -> MNN's backend and precision: 1 is float32 throughout, 2 half floats where the hardware has them."""
+DEVICES = ("cpu", "opencl", "vulkan", "metal", "cuda")
+"""MNN's backends. Its packages bring the CPU; what others a build has shows when one is asked for."""
+LOW = "low"
+"""The precision with half floats where the hardware has them; all else computes in float32."""
 MAX_THREADS = 64  # MNN keeps all of them busy; more is a slip
+_EXACT, _HALF = 1, 2  # MNN's precisions
 _KEEP_SMALL = 2  # MNN's memory mode in which quantised weights stay so, instead of being expanded at load
 _MISSING_BACKEND = "Can't Find type"
 _TYPES: dict[Any, Any] = {np.float32: ctypes.c_float, np.int32: ctypes.c_int32}
@@ -49,20 +53,19 @@ class Graph:
     """A module loaded from a file. One thread at a time; Python's lock is held while it runs."""
 
     def __init__(
-        self, path: Path, inputs: Mapping[str, Shape], outputs: Sequence[str], *, device: str, threads: int, small: bool
+        self, path: Path, inputs: Mapping[str, Shape], outputs: Sequence[str], options: StageOptions, *, small: bool
     ) -> None:
         """inputs, outputs: the names that the file must have, in the order of `run`. small: whether its weights are quantised.
 
         BundleError when the file cannot be loaded or is of another network, UsageError when MNN has no such device.
         """
         modules = library("MNN.nn")
-        backend, precision = DEVICES[device]
         settings = {
-            "backend": backend,
-            "precision": precision,
+            "backend": options.device.upper(),
+            "precision": _HALF if options.precision == LOW else _EXACT,
             "memory": _KEEP_SMALL if small else 0,
             "power": 0,
-            "numThread": threads,
+            "numThread": thread_count(options.threads),
         }
         self._path, self._outputs = path, len(outputs)
         with captured() as lines:
@@ -71,7 +74,7 @@ class Graph:
             # By the file's own names, to say what it lacks: MNN stops at the first output that is not there.
             module = self._module or self._load(modules, [], [])
         if any(_MISSING_BACKEND in line for line in lines):
-            raise UsageError(f"The installed MNN {version()} has no {device!r} here; choose the device cpu.")
+            raise UsageError(f"The installed MNN {version()} has no {options.device!r} here; choose the device cpu.")
         if module is not None:
             info = module.get_info()
             found = dict(zip(info["inputNames"], (tuple(value.shape) for value in info["inputs"]), strict=True))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ouzel.adapters import SubtalkerSampling
 from ouzel.errors import BundleError
+from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.mnn.module import Graph
 from ouzel.runtimes.mnn.transformer import Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class MnnPredictor:
     """PredictorCore. One thread at a time; nothing of a frame outlives it."""
 
-    def __init__(self, bundle: Bundle, artifact: Artifact, *, device: str, threads: int) -> None:
+    def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the body and the heads, and the bundle's embedding tables. BundleError when they do not fit."""
         keys = ("input_size", "hidden_size", "vocab_size", "groups", "layers", "kv_heads", "head_dim", "heads", "positions")
         meta = sizes(artifact.stage, artifact.meta, keys)
@@ -40,15 +41,12 @@ class MnnPredictor:
             raise BundleError(f"The code predictor needs {wanted[0]} heads, the bundle has {len(heads)}; convert it again.")
         small = artifact.weights != "fp32"
         self._stack = Transformer(
-            lambda inputs, outputs: Graph(body, inputs, outputs, device=device, threads=threads, small=small),
+            lambda inputs, outputs: Graph(body, inputs, outputs, options, small=small),
             [HIDDEN],
             meta,
             meta["input_size"],
         )
-        self._heads = [
-            Graph(path, {HIDDEN: (1, meta["hidden_size"])}, [LOGITS], device=device, threads=threads, small=small)
-            for path in heads
-        ]
+        self._heads = [Graph(path, {HIDDEN: (1, meta["hidden_size"])}, [LOGITS], options, small=small) for path in heads]
         self._cache = self._stack.cache(meta["positions"])
         self._first = np.empty((2, meta["input_size"]), np.float32)
 

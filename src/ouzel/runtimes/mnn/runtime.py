@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from ouzel.errors import BundleError, MissingExtraError, choose
 from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.mnn.decoder import MnnDecoder
 from ouzel.runtimes.mnn.library import version
-from ouzel.runtimes.mnn.module import DEVICES, thread_count
+from ouzel.runtimes.mnn.module import DEVICES, LOW, thread_count
 from ouzel.runtimes.mnn.predictor import MnnPredictor
 from ouzel.runtimes.mnn.talker import MnnTalker
 
@@ -35,19 +34,19 @@ class Mnn:
             found = version()
         except MissingExtraError as error:
             return RuntimeStatus(available=False, detail=str(error))
-        return RuntimeStatus(available=True, version=found, detail="CPU", devices=("cpu", "cpu-low"))
+        return RuntimeStatus(available=True, version=found, detail="CPU", devices=("cpu",))
 
     def load_talker(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnTalker:
-        """UsageError for an unknown device or a precision that the artifact does not have."""
-        return MnnTalker(bundle, artifact, device=_checked(bundle, artifact, options), threads=thread_count(options.threads))
+        """precision: "auto", the artifact's weights, or "low": half floats where there are any. UsageError for others."""
+        return MnnTalker(bundle, artifact, _checked(bundle, artifact, options))
 
     def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnPredictor:
         """As `load_talker`."""
-        return MnnPredictor(bundle, artifact, device=_checked(bundle, artifact, options), threads=thread_count(options.threads))
+        return MnnPredictor(bundle, artifact, _checked(bundle, artifact, options))
 
     def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnDecoder:
         """As `load_talker`, on the CPU and in float32 only."""
-        _checked(bundle, artifact, options, ("cpu",))
+        _checked(bundle, artifact, options)
         return MnnDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=thread_count(options.threads))
 
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
@@ -83,16 +82,19 @@ class Mnn:
         progress("decoder", 1.0)
 
 
-def _checked(bundle: Bundle, artifact: Artifact, options: StageOptions, devices: Collection[str] = DEVICES) -> str:
+def _checked(bundle: Bundle, artifact: Artifact, options: StageOptions) -> StageOptions:
+    exact = artifact.stage == "decoder"  # half floats are heard
+    devices = DEVICES[:1] if exact else DEVICES
     if options.device not in devices:
         raise choose(f"device of mnn for the {artifact.stage}", options.device, devices)
-    if options.precision not in ("auto", artifact.weights):
-        raise choose(f"precision of this {artifact.stage}", options.precision, ("auto", artifact.weights))
+    precisions = ["auto", artifact.weights, *([] if exact else [LOW])]
+    if options.precision not in precisions:
+        raise choose(f"precision of this {artifact.stage}", options.precision, precisions)
     for name in artifact.files:  # MNN reads zeros where a file of weights is absent or short
         path = bundle.path(name)
         if not path.is_file() or path.stat().st_size != bundle.manifest.files[name].size:
             raise BundleError(f"{path} is missing or not the file that was converted; convert or download the bundle again.")
-    return options.device
+    return options
 
 
 RUNTIME = Mnn()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ouzel.adapters import Rows
 from ouzel.errors import SynthesisError
+from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.mnn.module import Graph
 from ouzel.runtimes.mnn.transformer import Cache, Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
@@ -36,14 +37,14 @@ class MnnTalkerState:
 class MnnTalker:
     """TalkerCore. One thread at a time. A step writes its own keys and values and copies none of the past."""
 
-    def __init__(self, bundle: Bundle, artifact: Artifact, *, device: str, threads: int) -> None:
+    def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the artifact's first file. BundleError when it or its meta is unusable."""
         keys = ("hidden_size", "vocab_size", "layers", "kv_heads", "head_dim", "heads", "max_positions")
         self.meta = sizes(artifact.stage, artifact.meta, keys)
         small = artifact.weights != "fp32"
         path = bundle.path(artifact.files[0])
         self._stack = Transformer(
-            lambda inputs, outputs: Graph(path, inputs, outputs, device=device, threads=threads, small=small),
+            lambda inputs, outputs: Graph(path, inputs, outputs, options, small=small),
             [HIDDEN, LOGITS],
             self.meta,
             self.hidden_size,
