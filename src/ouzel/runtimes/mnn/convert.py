@@ -9,13 +9,12 @@ from ouzel.errors import OuzelError
 from ouzel.runtimes.mnn.library import captured, library, version
 from ouzel.runtimes.mnn.module import last
 
-_BLOCK = 64  # weights that share a scale
 WEIGHTS: dict[str, Sequence[str]] = {
     "fp32": (),
-    "int8": ("--weightQuantBits=8", f"--weightQuantBlock={_BLOCK}"),
-    "int4": ("--weightQuantBits=4", f"--weightQuantBlock={_BLOCK}"),
+    "int8": ("--weightQuantBits=8", "--weightQuantBlock=64"),
+    "int4": ("--weightQuantBits=4", "--weightQuantBlock=32"),
 }
-"""How weights are stored, and what the converter calls it. Symmetric, as ONNX Runtime's are."""
+"""How weights are stored, and what the converter calls it. A block shares a scale; see docs/runtime-mnn.md."""
 
 
 def to_mnn(graph: Path, out: Path, weights: str, *, beside: bool = True) -> list[str]:

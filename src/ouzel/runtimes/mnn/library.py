@@ -39,9 +39,9 @@ def version() -> str:
 
 def library(module: str = _PACKAGE) -> Any:
     """The package `module` of MNN's ("MNN", "MNN.expr", "MNN.nn", "_tools"), imported at first use. Raises as `version`."""
-    found = version()
     if module in sys.modules:
         return sys.modules[module]
+    found = version()
     try:
         with captured():
             return importlib.import_module(module)
@@ -63,7 +63,8 @@ def captured() -> Iterator[list[str]]:
             os.dup2(file.fileno(), _STDOUT)
             yield lines
         finally:
-            ctypes.CDLL(None).fflush(None)  # what sits in the C library's buffer
+            if os.name == "posix":
+                ctypes.CDLL(None).fflush(None)  # what sits in the C library's buffer
             os.dup2(kept, _STDOUT)
             os.close(kept)
             file.seek(0)

@@ -19,7 +19,7 @@ from ouzel.runtimes.mnn.library import captured, library, version
 DEVICES = ("cpu", "opencl", "vulkan", "metal", "cuda")
 """MNN's backends. Its packages bring the CPU; what others a build has shows when one is asked for."""
 LOW = "low"
-"""The precision with half floats where the hardware has them; all else computes in float32."""
+"""The precision with half floats where the hardware has them, and a predictor whose weights stay packed."""
 MAX_THREADS = 64  # MNN keeps all of them busy; more is a slip
 _EXACT, _HALF = 1, 2  # MNN's precisions
 _KEEP_SMALL = 2  # MNN's memory mode in which quantised weights stay so, instead of being expanded at load
@@ -55,7 +55,7 @@ class Graph:
     def __init__(
         self, path: Path, inputs: Mapping[str, Shape], outputs: Sequence[str], options: StageOptions, *, small: bool
     ) -> None:
-        """inputs, outputs: the names that the file must have, in the order of `run`. small: whether its weights are quantised.
+        """inputs, outputs: the names that the file must have, in the order of `run`. small: its weights are and stay quantised.
 
         BundleError when the file cannot be loaded or is of another network, UsageError when MNN has no such device.
         """

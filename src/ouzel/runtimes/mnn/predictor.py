@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ouzel.adapters import SubtalkerSampling
 from ouzel.errors import BundleError
 from ouzel.runtimes.base import StageOptions
-from ouzel.runtimes.mnn.module import Graph
+from ouzel.runtimes.mnn.module import LOW, Graph
 from ouzel.runtimes.mnn.transformer import Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
 from ouzel.runtimes.onnxruntime.meta import sizes
@@ -39,7 +39,8 @@ class MnnPredictor:
         body, *heads = (bundle.path(name) for name in artifact.files if name.endswith(".mnn"))
         if len(heads) != wanted[0]:
             raise BundleError(f"The code predictor needs {wanted[0]} heads, the bundle has {len(heads)}; convert it again.")
-        small = artifact.weights != "fp32"
+        # Packed weights are multiplied by rows rounded to 8 bits, one scale a row: a predictor loses its small values there.
+        small = artifact.weights != "fp32" and options.precision == LOW
         self._stack = Transformer(
             lambda inputs, outputs: Graph(body, inputs, outputs, options, small=small),
             [HIDDEN],

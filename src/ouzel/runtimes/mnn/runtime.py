@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle, BundleWriter
 
 NAME = "mnn"
-WEIGHTS = ("int4", "int8", "fp32")
+WEIGHTS = ("int8", "int4", "fp32")
 OFFER = Offer({"talker": WEIGHTS, "predictor": WEIGHTS, "decoder": ("fp32",)}, extra="mnn")
 
 
@@ -41,7 +41,7 @@ class Mnn:
         return MnnTalker(bundle, artifact, _checked(bundle, artifact, options))
 
     def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnPredictor:
-        """As `load_talker`."""
+        """As `load_talker`. Its weights are expanded to float32 unless the precision is "low" (docs/runtime-mnn.md)."""
         return MnnPredictor(bundle, artifact, _checked(bundle, artifact, options))
 
     def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnDecoder:
@@ -83,6 +83,7 @@ class Mnn:
 
 
 def _checked(bundle: Bundle, artifact: Artifact, options: StageOptions) -> StageOptions:
+    version()
     exact = artifact.stage == "decoder"  # half floats are heard
     devices = DEVICES[:1] if exact else DEVICES
     if options.device not in devices:

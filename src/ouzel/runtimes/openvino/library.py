@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -30,7 +31,9 @@ def version() -> str:
 
 
 def openvino(module: str = _PACKAGE) -> Any:
-    """The package, or a module of it. Raises as `version`."""
+    """The package, or a module of it, imported at first use. Raises as `version`."""
+    if module in sys.modules:
+        return sys.modules[module]
     found = version()
     try:
         return importlib.import_module(module)
