@@ -41,7 +41,7 @@ $(VENV)/.convert: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[convert,test,llama-cpp]'
+	$(PIP) -e '.[convert,test,llama-cpp,mnn,openvino]'
 	@touch $@ $(VENV)/.convert $(VENV)/.runtime
 
 # Resemblyzer's weights are used, its code (with a compiler and two more libraries behind it) is not.

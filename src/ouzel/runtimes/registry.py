@@ -17,7 +17,9 @@ _RUNTIMES: Registry[Runtime] = Registry(
     "runtime",
     {
         "llama_cpp": "ouzel.runtimes.llama_cpp:RUNTIME",
+        "mnn": "ouzel.runtimes.mnn:RUNTIME",
         "onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME",
+        "openvino": "ouzel.runtimes.openvino:RUNTIME",
     },
     group="ouzel.runtimes",
     check=_check,
