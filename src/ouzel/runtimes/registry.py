@@ -14,7 +14,10 @@ def _check(runtime: Runtime) -> None:
 
 # Found without installed entry points too (a source tree on PYTHONPATH, a frozen application).
 _RUNTIMES: Registry[Runtime] = Registry(
-    "runtime", {"onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME"}, group="ouzel.runtimes", check=_check
+    "runtime",
+    {"executorch": "ouzel.runtimes.executorch:RUNTIME", "onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME"},
+    group="ouzel.runtimes",
+    check=_check,
 )
 
 
