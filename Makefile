@@ -75,7 +75,7 @@ lint: $(VENV)/.test
 
 test-executorch: .venv-executorch/.done
 	.venv-executorch/bin/python -m pytest tests/test_executorch_*.py
-	.venv-executorch/bin/python -m pytest tests/test_runtimes_matrix.py -k executorch
+	.venv-executorch/bin/python -m pytest tests/test_runtimes_matrix.py tests/test_docs_commands.py -k executorch
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix src tests tools training
