@@ -1,4 +1,4 @@
-"""What the tests of the runtime executorch share. They need its package: `make test-executorch` runs them in a venv of their own."""
+"""What the tests of the runtime executorch share. They need its package: `make test-executorch` runs them in its venv."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-import executorch_case
 import pytest
 
+import executorch_case
 from ouzel.bundle import open_bundle
 from ouzel.errors import BundleError, MissingExtraError, UsageError
 from ouzel.runtimes.base import StageOptions
@@ -47,7 +47,7 @@ def test_a_file_that_is_no_program_is_refused(copied, content, reason):
 def test_a_truncated_program_is_refused(copied):
     whole = copied.path(PTE).read_bytes()
     copied.path(PTE).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BundleError, match="cannot load .*size is too small"):
+    with pytest.raises(BundleError, match=r"cannot load .*size is too small"):
         load(copied)
     with pytest.raises(BundleError, match=r"talker\.pte has \d+ bytes instead of"):
         open_bundle(copied.root)
@@ -74,7 +74,9 @@ def test_a_program_of_another_stage_names_what_it_lacks(copied):
 
 
 def test_a_program_of_another_model_names_the_tensor(copied):
-    with pytest.raises(BundleError, match=r"rows of forward is \(1, 128, 64\), but the manifest says \(1, 128, 96\).*another model"):
+    with pytest.raises(
+        BundleError, match=r"rows of forward is \(1, 128, 64\), but the manifest says \(1, 128, 96\).*another model"
+    ):
         load(copied, hidden_size=96)
     with pytest.raises(BundleError, match=r"key\.0 of forward is \(1, 700, 2, 16\), but the manifest says \(1, 4096, 2, 16\)"):
         load(copied, max_positions=4096)
@@ -87,7 +89,9 @@ def test_a_program_of_another_model_names_the_tensor(copied):
 
 
 def test_a_delegate_that_is_not_here_is_named(copied):
-    with pytest.raises(BundleError, match=r"lowered for VulkanBackend, which ExecuTorch 1\.5\.\d+ here does not have \(it has .*Xnnpack"):
+    with pytest.raises(
+        BundleError, match=r"lowered for VulkanBackend, which ExecuTorch 1\.5\.\d+ here does not have \(it has .*Xnnpack"
+    ):
         load(copied, backend="VulkanBackend")
 
 
@@ -114,7 +118,10 @@ def test_a_package_that_is_absent_or_of_another_series_names_the_pip_command(mon
     def absent(name):
         raise library.metadata.PackageNotFoundError(name)
 
-    for found, reason in ((absent, "is not installed"), (lambda name: "1.7.0", r"ExecuTorch 1\.7\.0 is installed, but ouzel runs 1\.5\.x")):
+    for found, reason in (
+        (absent, "is not installed"),
+        (lambda name: "1.7.0", r"ExecuTorch 1\.7\.0 is installed, but ouzel runs 1\.5\.x"),
+    ):
         monkeypatch.setattr(library.metadata, "version", found)
         with pytest.raises(MissingExtraError, match=rf"{reason}.*pip install 'ouzel\[executorch\]'"):
             library.executorch()

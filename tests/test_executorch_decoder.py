@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import executorch_case
 import numpy as np
 import pytest
 import torch
 
+import executorch_case
 from decoder_case import REQUIRED_DB, chunks, snr
 from ouzel.adapters import DecoderAdapter
 from ouzel.errors import BundleError, SynthesisError, UsageError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import executorch_case
 import numpy as np
 import pytest
 import torch
 
+import executorch_case
 from ouzel.adapters import PredictorCore, SubtalkerSampling
 from ouzel.errors import BundleError, SynthesisError
 from ouzel.runtimes.executorch import RUNTIME

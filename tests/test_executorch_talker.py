@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 
-import executorch_case
 import numpy as np
 import pytest
 import torch
 
 import ar_case
+import executorch_case
 from ouzel.adapters import TalkerCore
 from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import Runtime

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,20 @@ class Traced:
     largest: int = 1
 
 
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """The exporter warns about its own parts and logs what it reads; neither is news to the user."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+@_silence()
 def export_talker(talker: Any, path: Path, weights: str, target: Backend, progress: Report) -> dict[str, Any]:
     """The program of `talker` as `path`; its meta. One method: rows, positions, caches -> hidden, logits; caches in place."""
     torch = executorch().torch
@@ -55,6 +68,7 @@ def export_talker(talker: Any, path: Path, weights: str, target: Backend, progre
     return spec | stated(target) | {"max_rows": rows, "scheme": SCHEMES[weights]}
 
 
+@_silence()
 def export_predictor(predictor: Any, path: Path, weights: str, target: Backend, progress: Report) -> dict[str, Any]:
     """The program of `predictor` as `path`; its meta. Methods: body, the talker's without logits; head_<q>: hidden -> logits."""
     torch = executorch().torch
@@ -74,6 +88,7 @@ def export_predictor(predictor: Any, path: Path, weights: str, target: Backend, 
     return spec | stated(target) | {"hidden_size": hidden, "scheme": SCHEMES[weights]}
 
 
+@_silence()
 def export_decoder(decoder: Any, path: Path, target: Backend, progress: Report) -> dict[str, Any]:
     """The program of `decoder` as `path`; its meta. Method: codes (n, groups), state -> samples, state; n <= spec["max_new"]."""
     from ouzel.runtimes.executorch.transformer import recast
@@ -82,7 +97,8 @@ def export_decoder(decoder: Any, path: Path, target: Backend, progress: Report) 
     network = copy.deepcopy(decoder, {id(weight): weight for weight in decoder.parameters()})
     recast(network)
     lower({DECODE: Traced(network, decoder.example(), (0,), decoder.spec["max_new"])}, path, target, progress)
-    return decoder.spec | stated(target)
+    spec: dict[str, Any] = decoder.spec
+    return spec | stated(target)
 
 
 def stated(target: Backend) -> dict[str, Any]:
@@ -98,28 +114,27 @@ def lower(methods: Mapping[str, Traced], path: Path, target: Backend, progress: 
     """
     import torch
 
-    with _silence():
-        try:
-            from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
-            from executorch.exir.passes import MemoryPlanningPass
-            from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401  shapes for tracing
-        except ImportError as error:
-            raise MissingExtraError(f"ExecuTorch's exporter is incomplete ({error}): pip install 'ouzel[{EXTRA}]'.") from error
-        parts = [partitioner(target)]
-        with torch.no_grad():
-            traced = {name: _trace(torch, method) for name, method in methods.items()}
-        progress(0.1)
-        # The IR check refuses operators with effects, which writing in place is.
-        edge = to_edge_transform_and_lower(traced, partitioner=parts, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        progress(0.8)
-        for name in methods:
-            _forget_mutations(edge.exported_program(name))
-        # Inputs are used where the caller has them: copying them into the program's own memory would copy all keys and values.
-        plan = MemoryPlanningPass(alloc_graph_input=False)
-        program = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan))
-        progress(0.9)
-        with path.open("wb") as file:
-            program.write_to_file(file)
+    try:
+        from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
+        from executorch.exir.passes import MemoryPlanningPass
+        from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401  shapes for tracing
+    except ImportError as error:
+        raise MissingExtraError(f"ExecuTorch's exporter is incomplete ({error}): pip install 'ouzel[{EXTRA}]'.") from error
+    parts = [partitioner(target)]
+    with torch.no_grad():
+        traced = {name: _trace(torch, method) for name, method in methods.items()}
+    progress(0.1)
+    # The IR check refuses operators with effects, which writing in place is.
+    edge = to_edge_transform_and_lower(traced, partitioner=parts, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+    progress(0.8)
+    for name in methods:
+        _forget_mutations(edge.exported_program(name))
+    # Inputs are used where the caller has them: copying them into the program's own memory would copy all keys and values.
+    plan = MemoryPlanningPass(alloc_graph_input=False)
+    program = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan))
+    progress(0.9)
+    with path.open("wb") as file:
+        program.write_to_file(file)
     progress(1.0)
 
 
@@ -145,16 +160,3 @@ def _forget_mutations(program: Any) -> None:
     specs[:] = [specs[i] for i in kept]
     graph.eliminate_dead_code()
     program.graph_module.recompile()
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """The exporter warns about its own parts and logs what it reads; neither is news to the user."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)
