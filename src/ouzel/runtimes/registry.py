@@ -16,6 +16,7 @@ def _check(runtime: Runtime) -> None:
 _RUNTIMES: Registry[Runtime] = Registry(
     "runtime",
     {
+        "executorch": "ouzel.runtimes.executorch:RUNTIME",
         "llama_cpp": "ouzel.runtimes.llama_cpp:RUNTIME",
         "mnn": "ouzel.runtimes.mnn:RUNTIME",
         "onnxruntime": "ouzel.runtimes.onnxruntime:RUNTIME",
