@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -127,8 +126,7 @@ def last(lines: Sequence[str]) -> str:
 
 
 def thread_count(threads: int) -> int:
-    """The number to give to MNN, whose threads spin while a graph runs. threads: 0 = one a usable core, 4 at most."""
+    """The number to give to MNN. threads: 0 = one: MNN's threads spin while a graph runs, and on a busy machine each waits its turn."""
     if not 0 <= threads <= MAX_THREADS:
         raise choose("number of threads", threads, (f"0 (automatic) to {MAX_THREADS}",))
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return threads or min(4, usable)
+    return threads or 1
