@@ -126,7 +126,7 @@ def last(lines: Sequence[str]) -> str:
 
 
 def thread_count(threads: int) -> int:
-    """The number to give to MNN. threads: 0 = one, for MNN's threads spin while a graph runs: on a busy machine that takes minutes."""
+    """The number to give to MNN. threads: 0 = one: MNN's threads spin while a graph runs, which a busy machine punishes."""
     if not 0 <= threads <= MAX_THREADS:
         raise choose("number of threads", threads, (f"0 (automatic) to {MAX_THREADS}",))
     return threads or 1
