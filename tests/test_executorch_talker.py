@@ -125,12 +125,32 @@ def test_rows_of_another_shape_are_refused(core, shape):
         core.forward(core.start(4), np.zeros(shape, np.float32))
 
 
-@pytest.mark.parametrize(("weights", "least", "largest"), [("int8", 0.999, 0.45), ("int4", 0.98, 0.35)])
-def test_fewer_bits_make_a_smaller_program_that_says_much_the_same(core, weights, least, largest):
-    """Random weights lose more than trained ones; that kernels of few bits run at all shows in the size and the difference."""
+def quantised(weights: str, given: np.ndarray, split: tuple[int, ...]) -> list[np.ndarray]:
+    """What torch makes of the module that was lowered, its weights and activations rounded by torchao."""
+    from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401
+
+    from ouzel.runtimes.executorch.quantize import quantize
+    from ouzel.runtimes.executorch.transformer import Transformer
+
+    network, length, out = executorch_case.network("talker"), 0, []
+    module = Transformer(network.stack, head=network.head).eval().requires_grad_(False)
+    quantize(module, weights)
+    caches = load(weights).start(1).caches
+    for piece in np.split(given, np.cumsum(split)[:-1]):
+        with torch.no_grad():
+            hidden, logits = module(torch.tensor(piece)[None], torch.arange(length, length + len(piece)), *caches)
+        length += len(piece)
+        out.append(np.concatenate([hidden[0], logits[0]]))
+    return out
+
+
+@pytest.mark.parametrize(("weights", "least", "largest"), [("int8", 0.999, 0.45), ("int4", 0.9, 0.25)])
+def test_fewer_bits_make_a_smaller_program_that_computes_what_torchao_does(core, weights, least, largest):
+    """Against fp32 random weights lose more than trained ones: with 4 bits some 9 % a product."""
     given, split = rows(40), (20,) + (1,) * 20
     exact, rounded = np.stack(run(core, given, split)), np.stack(run(load(weights), given, split))
-    assert not np.array_equal(exact, rounded)
+    alike = [np.corrcoef(a, b)[0, 1] for a, b in zip(rounded, quantised(weights, given, split), strict=True)]
+    assert min(alike) > 0.999
     assert min(np.corrcoef(a, b)[0, 1] for a, b in zip(exact, rounded, strict=True)) > least
     sizes = [executorch_case.bundle("talker", w).path("executorch/talker.pte").stat().st_size for w in ("fp32", weights)]
     assert sizes[1] < largest * sizes[0]
