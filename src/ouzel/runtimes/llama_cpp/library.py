@@ -27,6 +27,7 @@ INSTALL = "pip install 'ouzel[llama-cpp]'"
 PACKAGES = {"xllamacpp": ".", "llama_cpp_py_sync": ".", "llama_cpp": "lib"}
 _MAIN = ("xllamacpp.abi3.so", "xllamacpp.pyd", "libllama.so", "libllama.so.0", "libllama.dylib", "llama.dll")
 _BESIDE = ("ggml-base", "ggml-cpu", "ggml")  # separate builds keep these apart; loaded first, in this order
+_KEPT: list[Any] = []
 _TOLD = (3, 4)  # warnings and errors of enum ggml_log_level
 
 
@@ -49,8 +50,9 @@ class Library:
             )
         declare(self)
         self._log_type = C.CFUNCTYPE(None, C.c_int, C.c_char_p, C.c_void_p)
-        self._log = self._log_type(self._note)
-        self.llama_log_set(self._log, None)
+        log = self._log_type(self._note)
+        _KEPT.append(log)  # the native library calls it for as long as the process lives, whatever becomes of this object
+        self.llama_log_set(log, None)
         found = layout(self.llama_model_default_params(), self.llama_context_default_params())
         if found is None:
             raise UsageError(
