@@ -49,8 +49,7 @@ class Library:
                 f"older one; install the tested build with: {INSTALL}."
             )
         declare(self)
-        self._log_type = C.CFUNCTYPE(None, C.c_int, C.c_char_p, C.c_void_p)
-        log = self._log_type(self._note)
+        log = C.CFUNCTYPE(None, C.c_int, C.c_char_p, C.c_void_p)(self._note)
         _KEPT.append(log)  # the native library calls it for as long as the process lives, whatever becomes of this object
         self.llama_log_set(log, None)
         found = layout(self.llama_model_default_params(), self.llama_context_default_params())
