@@ -9,10 +9,11 @@ import pytest
 
 import executorch_case
 from ouzel.bundle import open_bundle
-from ouzel.errors import BundleError, MissingExtraError, UsageError
+from ouzel.errors import BundleError, MissingExtraError, OuzelError, UsageError
 from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.executorch import RUNTIME, library
 from ouzel.runtimes.executorch.backends import BACKENDS, backend, partitioner
+from ouzel.runtimes.executorch.export import Traced, lower
 from ouzel.runtimes.executorch.program import Method, Program
 
 PTE = "executorch/talker.pte"
@@ -75,7 +76,7 @@ def test_a_program_of_another_stage_names_what_it_lacks(copied):
 
 def test_a_program_of_another_model_names_the_tensor(copied):
     with pytest.raises(
-        BundleError, match=r"rows of forward is \(1, 128, 64\), but the manifest says \(1, 128, 96\).*another model"
+        BundleError, match=r"rows of forward is \(1, 32, 64\), but the manifest says \(1, 32, 96\).*another model"
     ):
         load(copied, hidden_size=96)
     with pytest.raises(BundleError, match=r"key\.0 of forward is \(1, 700, 2, 16\), but the manifest says \(1, 4096, 2, 16\)"):
@@ -142,12 +143,24 @@ def test_backends_are_named_and_say_what_cannot_be_checked(monkeypatch):
     assert [name for name, each in BACKENDS.items() if not each.unchecked] == ["xnnpack"]
 
 
-def test_tools_of_a_backend_that_are_absent_are_an_error_with_a_way_out():
+def test_tools_of_a_backend_that_are_absent_are_an_error_with_a_way_out(monkeypatch):
     def absent():
         raise ImportError("no SDK here")
 
-    with pytest.raises(MissingExtraError, match=r"cannot lower for qnn on this machine \(no SDK here\).*xnnpack needs none"):
-        partitioner(replace(BACKENDS["qnn"], partitioner=absent))
+    with pytest.raises(MissingExtraError, match=r"cannot lower for vulkan on this machine \(no SDK here\).*xnnpack needs none"):
+        partitioner(replace(BACKENDS["vulkan"], partitioner=absent))
+    monkeypatch.delenv("QNN_SDK_ROOT", raising=False)
+    with pytest.raises(MissingExtraError, match=r"cannot lower for qnn on this machine \(QNN_SDK_ROOT does not name"):
+        partitioner(BACKENDS["qnn"])
+
+
+def test_tools_that_fail_are_a_sentence_where_nobody_checked_them(tmp_path):
+    import torch
+
+    broken = replace(BACKENDS["coreml"], partitioner=object)
+    with pytest.raises(OuzelError, match=r"tools of backend coreml failed over head \(.*xnnpack is the one known to work"):
+        lower({"forward": Traced(torch.nn.Linear(4, 4), (torch.zeros(1, 4),))}, tmp_path / "head.pte", broken, lambda part: None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_method_that_fails_says_which(copied):

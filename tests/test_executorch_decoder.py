@@ -56,7 +56,7 @@ def test_any_chunking_equals_the_torch_network(decoder, size):
 def test_it_is_a_decoder_adapter_that_states_its_bound(decoder):
     assert isinstance(decoder, DecoderAdapter)
     assert (decoder.sample_rate, decoder.samples_per_frame, decoder.left_context_frames) == (24_000, 1920, 0)
-    assert executorch_case.bundle("decoder").artifact("decoder").meta["max_new"] == 6
+    assert executorch_case.bundle("decoder").artifact("decoder").meta["max_new"] == 4
 
 
 def test_a_reference_is_the_past_without_its_samples(decoder):
@@ -125,7 +125,7 @@ def test_meta_of_another_decoder_is_refused():
     path, meta = bundle.path("executorch/decoder.pte"), dict(bundle.artifact("decoder").meta)
     with pytest.raises(BundleError, match="'groups' in the manifest is None"):
         ExecuTorchDecoder(path, {name: meta[name] for name in meta if name != "groups"})
-    with pytest.raises(BundleError, match=r"codes of decode is \(6, 16\), but the manifest says \(8, 16\)"):
+    with pytest.raises(BundleError, match=r"codes of decode is \(4, 16\), but the manifest says \(8, 16\)"):
         ExecuTorchDecoder(path, meta | {"max_new": 8})
     with pytest.raises(BundleError, match=r"takes \d+ tensors and gives \d+, but the manifest says"):
         ExecuTorchDecoder(path, meta | {"state": meta["state"][:-1]})

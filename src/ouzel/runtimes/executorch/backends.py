@@ -45,6 +45,8 @@ def _coreml() -> Any:
 
 
 def _qnn() -> Any:
+    if not os.environ.get("QNN_SDK_ROOT"):  # without it the exporter would try to download a gigabyte
+        raise ImportError("QNN_SDK_ROOT does not name Qualcomm's SDK")
     from executorch.backends.qualcomm.partition.qnn_partitioner import QnnPartitioner
     from executorch.backends.qualcomm.serialization.qc_schema import QcomChipset
     from executorch.backends.qualcomm.utils.utils import generate_htp_compiler_spec, generate_qnn_executorch_compiler_spec
@@ -77,8 +79,12 @@ def partitioner(target: Backend) -> Any:
     try:
         return target.partitioner()
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
-        reason = (str(error).splitlines() or [repr(error)])[0]
         raise MissingExtraError(
-            f"ExecuTorch cannot lower for {target.name} on this machine ({reason}); that needs tools of the backend's own. "
-            "Backend xnnpack needs none."
+            f"ExecuTorch cannot lower for {target.name} on this machine ({first_line(error)}); that needs tools of the backend's "
+            "own, backend xnnpack needs none."
         ) from error
+
+
+def first_line(error: Exception) -> str:
+    """What to show of an error of the exporter's, whose texts may be pages."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ouzel.errors import MissingExtraError
-from ouzel.runtimes.executorch.backends import Backend, partitioner
+from ouzel.errors import MissingExtraError, OuzelError
+from ouzel.runtimes.executorch.backends import Backend, first_line, partitioner
 from ouzel.runtimes.executorch.caches import empty_caches
 from ouzel.runtimes.executorch.decoder import DECODE
 from ouzel.runtimes.executorch.library import EXTRA, executorch, installed
@@ -20,8 +20,10 @@ from ouzel.runtimes.executorch.predictor import BODY, FIRST_ROWS, head
 from ouzel.runtimes.executorch.quantize import SCHEMES, quantize
 from ouzel.runtimes.executorch.talker import FORWARD
 
-MAX_ROWS = 128
-"""Rows of one talker call: longer prompts run in pieces, so that activations are not planned for a prompt of all positions."""
+MAX_ROWS = 32
+MAX_NEW = 4
+"""Rows of one talker call, frames of one decoder call, at most; longer ones run in pieces. The package holds Python's lock
+during a call, so nothing else of the process runs meanwhile, the thread that plays included."""
 
 Report = Callable[[float], None]
 
@@ -90,15 +92,16 @@ def export_predictor(predictor: Any, path: Path, weights: str, target: Backend, 
 
 @_silence()
 def export_decoder(decoder: Any, path: Path, target: Backend, progress: Report) -> dict[str, Any]:
-    """The program of `decoder` as `path`; its meta. Method: codes (n, groups), state -> samples, state; n <= spec["max_new"]."""
+    """The program of `decoder` as `path`; its meta. One method: codes (n, groups), state -> samples, state."""
     from ouzel.runtimes.executorch.transformer import recast
 
     # Other runtimes may be converted for after this one, so its layers must stay; its weights need no copy.
     network = copy.deepcopy(decoder, {id(weight): weight for weight in decoder.parameters()})
     recast(network)
-    lower({DECODE: Traced(network, decoder.example(), (0,), decoder.spec["max_new"])}, path, target, progress)
     spec: dict[str, Any] = decoder.spec
-    return spec | stated(target)
+    frames = min(MAX_NEW, spec["max_new"])
+    lower({DECODE: Traced(network, decoder.example(), (0,), frames)}, path, target, progress)
+    return spec | stated(target) | {"max_new": frames}
 
 
 def stated(target: Backend) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def stated(target: Backend) -> dict[str, Any]:
 def lower(methods: Mapping[str, Traced], path: Path, target: Backend, progress: Report) -> None:
     """Write the program of `methods` as `path`. What they write into their inputs, they write in place.
 
-    Raises MissingExtraError without the exporter or the backend's tools.
+    Raises MissingExtraError without the exporter or the backend's tools, OuzelError when tools that are not checked here fail.
     """
     import torch
 
@@ -125,7 +128,15 @@ def lower(methods: Mapping[str, Traced], path: Path, target: Backend, progress: 
         traced = {name: _trace(torch, method) for name, method in methods.items()}
     progress(0.1)
     # The IR check refuses operators with effects, which writing in place is.
-    edge = to_edge_transform_and_lower(traced, partitioner=parts, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+    config = EdgeCompileConfig(_check_ir_validity=False)
+    try:
+        edge = to_edge_transform_and_lower(traced, partitioner=parts, compile_config=config)
+    except Exception as error:
+        if not target.unchecked:
+            raise
+        raise OuzelError(
+            f"The tools of backend {target.name} failed over {path.stem} ({first_line(error)}); xnnpack is the one known to work."
+        ) from error
     progress(0.8)
     for name in methods:
         _forget_mutations(edge.exported_program(name))

@@ -28,11 +28,12 @@ class Norm(nn.Module):
 
     def __init__(self, norm: Any) -> None:
         super().__init__()
-        self.weight, self.eps = norm.weight, norm.eps
+        self.weight = norm.weight
         self.register_buffer("mean", torch.full((1, norm.weight.shape[0]), 1 / norm.weight.shape[0]))
+        self.register_buffer("eps", torch.tensor([norm.eps]))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * torch.rsqrt(F.linear(x * x, self.mean) + self.eps) * self.weight
+        return x * torch.rsqrt(F.linear(x * x, self.mean, self.eps)) * self.weight
 
 
 class Layer(nn.Module):
