@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ import ar_case
 from mnn_case import ONE
 from ouzel.adapters import TalkerCore
 from ouzel.bundle import Bundle
-from ouzel.errors import SynthesisError
+from ouzel.errors import SynthesisError, UsageError
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
 from ouzel.models.qwen3_tts.network.talker import Talker
 from ouzel.runtimes.base import Runtime, StageOptions
@@ -154,9 +157,23 @@ def test_low_precision_is_float32_where_there_are_no_half_floats(bundle: Bundle,
     np.testing.assert_allclose(run(low, rows(6), (5, 1)), run(core, rows(6), (5, 1)), atol=0.1)
 
 
-def test_two_threads_agree_with_one(bundle: Bundle, core: MnnTalker) -> None:
-    two = RUNTIME.load_talker(bundle, bundle.artifact("talker"), replace(ONE, threads=2))
-    np.testing.assert_allclose(run(two, rows(8), (5, 1, 1, 1)), run(core, rows(8), (5, 1, 1, 1)), atol=1e-4)
+def test_two_threads_agree_with_one(bundle: Bundle, core: MnnTalker, tmp_path: Path) -> None:
+    """In a process of its own: one has one number of threads."""
+    code = f"""
+import numpy as np
+from mnn_case import *
+from test_ort_talker import rows, run
+bundle = open_bundle({str(bundle.root)!r})
+core = RUNTIME.load_talker(bundle, bundle.artifact("talker"), StageOptions(threads=2))
+np.save({str(tmp_path / "two.npy")!r}, run(core, rows(8), (5, 1, 1, 1)))
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=True, timeout=300)
+    np.testing.assert_allclose(np.load(tmp_path / "two.npy"), run(core, rows(8), (5, 1, 1, 1)), atol=1e-4)
+
+
+def test_another_number_of_threads_is_refused_while_modules_live(bundle: Bundle, core: MnnTalker) -> None:
+    with pytest.raises(UsageError, match=r"one number of threads, 1 at present, not 2 too"):
+        RUNTIME.load_talker(bundle, bundle.artifact("talker"), replace(ONE, threads=2))
 
 
 @pytest.mark.parametrize(("weights", "limit"), [("int8", 0.15), ("int4", 0.6)])

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +60,14 @@ class Graph:
         BundleError when the file cannot be loaded or is of another network, UsageError when MNN has no such device.
         """
         modules = library("MNN.nn")
+        self._threads = thread_count(options.threads)
+        _check_pool(self._threads)
         settings = {
             "backend": options.device.upper(),
             "precision": _HALF if options.precision == LOW else _EXACT,
             "memory": _KEEP_SMALL if small else 0,
             "power": 0,
-            "numThread": thread_count(options.threads),
+            "numThread": self._threads,
         }
         self._path, self._outputs = path, len(outputs)
         with captured() as lines:
@@ -80,6 +83,12 @@ class Graph:
             check_tensors(path, inputs, outputs, found, info["outputNames"])
         if self._module is None:
             raise BundleError(f"MNN {version()} cannot load {path}: {last(lines)} Convert the bundle again.")
+        _loaded.add(self)
+
+    @property
+    def threads(self) -> int:
+        """The number that it was loaded with."""
+        return self._threads
 
     def _load(self, modules: Any, inputs: Iterable[str], outputs: Sequence[str]) -> Any:
         try:
@@ -88,6 +97,14 @@ class Graph:
             )
         except Exception:  # MNN raises plain ones, and SystemError
             return None
+
+    def expect(self, inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Run once. BundleError when one of the outputs, given by name in their order, has another shape."""
+        for (name, wanted), value in zip(shapes.items(), self.run(inputs), strict=True):
+            if tuple(value.shape) != wanted:
+                raise BundleError(
+                    f"{self._path} is of another model: its {name} has the shape {tuple(value.shape)}, not {wanted}."
+                )
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs' tensors; `read()` views their memory, which the next run overwrites. SynthesisError when MNN fails."""
@@ -130,3 +147,19 @@ def thread_count(threads: int) -> int:
     if not 0 <= threads <= MAX_THREADS:
         raise choose("number of threads", threads, (f"0 (automatic) to {MAX_THREADS}",))
     return threads or 1
+
+
+def _check_pool(threads: int) -> None:
+    """UsageError when modules of another number are loaded.
+
+    All of a process share one pool, which takes on the last one's number, while the buffers of the others are made for theirs.
+    """
+    others = {graph.threads for graph in _loaded} - {threads}
+    if others:
+        raise UsageError(
+            f"MNN computes talkers and code predictors of a process with one number of threads, {others.pop()} at present, "
+            f"not {threads} too; give both stages the same."
+        )
+
+
+_loaded: WeakSet[Graph] = WeakSet()

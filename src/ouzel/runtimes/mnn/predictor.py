@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ouzel.adapters import SubtalkerSampling
 from ouzel.errors import BundleError
 from ouzel.runtimes.base import StageOptions
-from ouzel.runtimes.mnn.module import LOW, Graph
+from ouzel.runtimes.mnn.module import LOW, Buffer, Graph
 from ouzel.runtimes.mnn.transformer import Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
 from ouzel.runtimes.onnxruntime.meta import sizes
@@ -43,11 +43,14 @@ class MnnPredictor:
         small = artifact.weights != "fp32" and options.precision == LOW
         self._stack = Transformer(
             lambda inputs, outputs: Graph(body, inputs, outputs, options, small=small),
-            [HIDDEN],
+            {HIDDEN: (1, meta["hidden_size"])},
             meta,
             meta["input_size"],
         )
         self._heads = [Graph(path, {HIDDEN: (1, meta["hidden_size"])}, [LOGITS], options, small=small) for path in heads]
+        state = Buffer((1, meta["hidden_size"]))
+        for head in self._heads:
+            head.expect([state.value], {LOGITS: (1, meta["vocab_size"])})
         self._cache = self._stack.cache(meta["positions"])
         self._first = np.empty((2, meta["input_size"]), np.float32)
 

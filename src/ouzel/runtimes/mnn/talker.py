@@ -45,7 +45,7 @@ class MnnTalker:
         path = bundle.path(artifact.files[0])
         self._stack = Transformer(
             lambda inputs, outputs: Graph(path, inputs, outputs, options, small=small),
-            [HIDDEN, LOGITS],
+            {HIDDEN: (1, self.hidden_size), LOGITS: (1, self.vocab_size)},
             self.meta,
             self.hidden_size,
         )
@@ -63,8 +63,8 @@ class MnnTalker:
         return self.meta["max_positions"]
 
     def start(self, positions: int) -> MnnTalkerState:
-        """An empty state with room for at least `positions` rows, in multiples of 256; it grows by as many when it must."""
-        return MnnTalkerState(self._stack.cache(self._capacity(min(positions, _GRAIN))))
+        """An empty state with room for 256 rows; it grows by as many when it must, whatever `positions` foresees."""
+        return MnnTalkerState(self._stack.cache(self._capacity(1)))
 
     def forward(self, state: MnnTalkerState, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Append rows float32 (n, hidden), n >= 1; (hidden (H,), logits (V,)) of the last one, fresh arrays."""
@@ -81,4 +81,4 @@ class MnnTalker:
         return hidden.read()[0].copy(), logits.read()[0].copy()
 
     def _capacity(self, positions: int) -> int:
-        return min(-(-max(positions, 1) // _GRAIN) * _GRAIN, self.max_positions)
+        return min(-(-positions // _GRAIN) * _GRAIN, self.max_positions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,13 @@ class Transformer:
     """The graph and the small inputs that all caches share. One thread at a time."""
 
     def __init__(
-        self, open_graph: Callable[[dict[str, Shape], list[str]], Graph], outputs: Sequence[str], meta: dict[str, int], width: int
+        self,
+        open_graph: Callable[[dict[str, Shape], list[str]], Graph],
+        outputs: Mapping[str, tuple[int, ...]],
+        meta: dict[str, int],
+        width: int,
     ) -> None:
-        """open_graph: of its inputs and outputs. outputs: besides the new rows. width: of a row."""
+        """open_graph: of its inputs and outputs. outputs: besides the new rows, with their shapes. width: of a row."""
         layers, kv_heads, head_dim = (meta[key] for key in ("layers", "kv_heads", "head_dim"))
         shapes: dict[str, Shape] = {ROWS: (1, None, width), POSITIONS: (None,), STORED: (1, None), CAUSAL: (None, None)}
         shapes |= {past: (kv_heads, None, head_dim) for past, _ in cache_names(layers)}
@@ -61,6 +65,8 @@ class Transformer:
         self._share, self._width = meta["heads"] // kv_heads, width
         self._sizes = layers, kv_heads, head_dim
         self._inputs: dict[int, tuple[Buffer, Buffer, Buffer]] = {}
+        values = self._values(self.cache(1), np.zeros((1, width), np.float32), keep=True)
+        self._graph.expect(values, {**outputs, FRESH: (2 * layers, kv_heads, 1, head_dim)})
 
     def cache(self, capacity: int) -> Cache:
         """An empty one."""
@@ -68,18 +74,20 @@ class Transformer:
 
     def run(self, cache: Cache, rows: Floats, *, keep: bool = False) -> list[Any]:
         """Append rows (n, width); the outputs' tensors, valid until the next run. keep: the inputs of this n, for later runs."""
-        count = len(rows)
-        given, positions, causal = self._inputs.get(count) or self._make(count, keep)
-        given.array[0] = rows
-        positions.array[:] = np.arange(cache.length, cache.length + count)
-        values = [given.value, positions.value, cache.stored.value, causal.value, *(buffer.value for buffer in cache.rows)]
-        *outputs, fresh = self._graph.run(values)
+        *outputs, fresh = self._graph.run(self._values(cache, rows, keep))
         new = fresh.read()
         # MNN's exp and max turn what is no number into one, so later results may not show it.
         if not np.isfinite(new).all():
             raise SynthesisError("MNN made keys or values that are not finite; the weights or the precision are unusable.")
         cache.append(new)
         return outputs
+
+    def _values(self, cache: Cache, rows: Floats, keep: bool) -> list[Any]:
+        count = len(rows)
+        given, positions, causal = self._inputs.get(count) or self._make(count, keep)
+        given.array[0] = rows
+        positions.array[:] = np.arange(cache.length, cache.length + count)
+        return [given.value, positions.value, cache.stored.value, causal.value, *(buffer.value for buffer in cache.rows)]
 
     def _make(self, count: int, keep: bool) -> tuple[Buffer, Buffer, Buffer]:
         made = Buffer((1, count, self._width)), Buffer((count,), np.int32), Buffer((self._share * count, count))
