@@ -11,13 +11,14 @@ DEMO   := build/demo
 EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: say test lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
+.PHONY: say test test-executorch lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
 	@echo 'make test               set up and run every test'
+	@echo 'make test-executorch    the tests of the runtime executorch, in a venv of its own (2 GB; minutes to lower the networks)'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
-	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package (minutes, 5 GB of disk)'
+	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package, then every runtime (minutes, 8 GB)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks   [SOAK=embedded]'
 	@echo 'make oracle             regenerate tests/golden with the real vLLM-Omni and qwen-tts (two venvs, 4 GB)'
 	@echo 'make voice-data         the teacher speaks the corpus (hours; resumes)   [VOICE_WORK=$(VOICE_WORK)]'
@@ -41,7 +42,7 @@ $(VENV)/.convert: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[convert,test]'
+	$(PIP) -e '.[convert,test,llama-cpp,mnn,openvino]'
 	@touch $@ $(VENV)/.convert $(VENV)/.runtime
 
 # Resemblyzer's weights are used, its code (with a compiler and two more libraries behind it) is not.
@@ -66,6 +67,16 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check src tests tools training
 	$(BIN)/mypy
 
+# Beside torch the package brings an exporter with a third of a gigabyte of dependencies, so it does not join the other tests' venv.
+.venv-executorch/.done: pyproject.toml constraints.txt
+	test -x .venv-executorch/bin/python || $(PYTHON) -m venv .venv-executorch
+	.venv-executorch/bin/pip --disable-pip-version-check install -q -c constraints.txt -e '.[convert,test,executorch]'
+	@touch $@
+
+test-executorch: .venv-executorch/.done
+	.venv-executorch/bin/python -m pytest tests/test_executorch_*.py
+	.venv-executorch/bin/python -m pytest tests/test_runtimes_matrix.py tests/test_docs_commands.py -k executorch
+
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix src tests tools training
 	$(BIN)/ruff format src tests tools training
@@ -79,6 +90,7 @@ format: $(VENV)/.test
 
 bench: $(VENV)/.convert .venv-official/.done
 	$(BIN)/python -m ouzel.bench --official .venv-official/bin/python
+	$(BIN)/python -m ouzel.bench.runtimes
 
 # A bundle folder or a name; the default has random weights, which loop and never end by themselves: the harder case.
 SOAK ?= $(DEMO)

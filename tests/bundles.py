@@ -6,9 +6,10 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,25 +35,32 @@ def prune(folder: Path, keep: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def make(folder: Path, checkpoint: Path, weights: str) -> None:
+def make(folder: Path, checkpoint: Path, **options: Any) -> None:
     import torch
 
     from ouzel.conversion import convert
 
     torch.set_num_threads(1)
-    convert(checkpoint, folder / "bundle", weights=weights)
+    convert(checkpoint, folder / "bundle", **options)
 
 
-def converted(checkpoint: Path, weights: str = "fp32") -> Path:
+def converted(
+    checkpoint: Path,
+    weights: str | Mapping[str, str] = "fp32",
+    runtimes: Sequence[str] = ("onnxruntime",),
+    decoder: Mapping[str, str] | None = None,
+) -> Path:
     """The bundle made of a cached checkpoint (conftest); do not change what is in there, copy it."""
     folder = ROOT / "build" / "test-bundles"
-    final = folder / f"{source_key()}-{checkpoint.name}-{weights}"
+    label = weights if isinstance(weights, str) else "-".join(weights.values())
+    others = "" if tuple(runtimes) == ("onnxruntime",) else "-".join(("", *runtimes, *(decoder or {}).values()))
+    final = folder / f"{source_key()}-{checkpoint.name}-{label}{others}"
     if not final.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         work = folder / f"{final.name}.{os.getpid()}"
         work.mkdir()
         try:
-            make(work, checkpoint, weights)
+            make(work, checkpoint, weights=weights, runtime=runtimes, decoder=decoder)
             if not final.is_dir():
                 os.rename(work, final)
         finally:

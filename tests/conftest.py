@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 import ouzel.models.qwen3_tts as family
 from bundles import tiny_bundle  # noqa: F401  a fixture for all tests
 from embedded_case import embedded  # noqa: F401  another
+from mnn_case import mnn_bundle, mnn_checkpoint  # noqa: F401  and more
 from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
 
 CACHE = Path(__file__).parents[1] / "build" / "checkpoints"

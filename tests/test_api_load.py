@@ -81,7 +81,7 @@ def test_the_stuck_detector_can_be_switched(bundle, runtime, deploy, stuck, enab
 
 
 def test_a_weight_that_the_bundle_lacks_is_an_error(bundle, runtime, deploy):
-    with pytest.raises(BundleError, match="Valid choices: toy int4, toy fp32"):
+    with pytest.raises(UsageError, match=r"Unknown precision of this talker 'int8'.*The bundle has it for toy int4, toy fp32"):
         ouzel.load(bundle, deploy=deploy, overrides={0: {"edge": {"precision": "int8"}}})
 
 
@@ -137,3 +137,11 @@ def test_the_context_and_the_instruction_limit_of_the_deploy_file_hold(tiny_bund
             voice.say("A text that is longer than the forty rows of this context.", greedy=True)
         with pytest.raises(UsageError, match="at most 5 characters"):
             voice.say("Hi.", instructions="too long")
+
+
+def test_bounds_of_the_queue_leave_the_deploy_file_its_other_options(tmp_path):
+    path = write_bundle(tmp_path / "toy")
+    (tmp_path / "own.yaml").write_text(DEPLOY, encoding="utf-8")
+    with registered(), load(path, deploy=tmp_path / "own.yaml", max_active=3, max_waiting=5, warm_up=False) as voice:
+        found = voice.engine.options
+    assert (found.max_active, found.max_waiting, found.high_water_s, found.max_num_seqs) == (3, 5, 1.5, 16)

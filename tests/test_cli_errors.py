@@ -24,7 +24,7 @@ def home(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give a command: say, serve, voices, models, pull, convert, doctor. See `ouzel --help`."),
+        ([], "Give a command: say, serve, voices, models, pull, convert, doctor, tune. See `ouzel --help`."),
         (["sya"], "invalid choice: 'sya' (choose from"),
         (["say"], "The following arguments are required: TEXT. See `ouzel say --help`."),
         (["say", "Hi", "--voise", "x"], "Unknown option '--voise'. Did you mean '--voice'? Valid choices: --help, --model, "),

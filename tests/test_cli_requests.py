@@ -53,7 +53,7 @@ def home(tmp_path, tiny_bundle, monkeypatch) -> Path:
         (["--deploy-config", "none"], "No deploy file 'none'"),
         (["--stage-0-edge_threads", "two"], "threads must be a whole number"),
         (["--stage-0-edge_runtime", "tflite"], "no 'talker' for tflite. Valid choices: onnxruntime fp32"),
-        (["--stage-1-edge_precision", "int4"], "no 'decoder' for onnxruntime int4. Valid choices: onnxruntime fp32"),
+        (["--stage-1-edge_precision", "int4"], "Unknown precision of this decoder 'int4'. Valid choices: auto, fp32"),
         (["--stage-7-edge_threads", "1"], "7"),
         (["--speaker-embedding", "none.npy"], "--speaker-embedding none.npy cannot be read: No such file"),
         (["--speaker-embedding", "a.npz"], "--speaker-embedding a.npz holds several arrays"),

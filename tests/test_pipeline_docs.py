@@ -7,7 +7,7 @@ import pytest
 
 from ouzel.pipeline import Overrides, load_deploy, parse_overrides
 from ouzel.pipeline.connector import CODEC_KEYS
-from ouzel.pipeline.edge import EDGE_KEYS, PLAYBACK_KEYS, PRECISIONS, SCHEDULES
+from ouzel.pipeline.edge import EDGE_KEYS, PLAYBACK_KEYS, SCHEDULES
 from ouzel.pipeline.source import DEPLOY_DIR
 from ouzel.pipeline.stage import USED_STAGE_KEYS
 
@@ -35,7 +35,7 @@ def test_python_example():
 def test_tables_name_every_key():
     for key in (*CODEC_KEYS, *EDGE_KEYS, *PLAYBACK_KEYS, *USED_STAGE_KEYS):
         assert key in PAGE, key
-    for choice in (*PRECISIONS, *SCHEDULES):
+    for choice in SCHEDULES:
         assert choice in PAGE
 
 

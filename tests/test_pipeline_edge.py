@@ -39,6 +39,31 @@ def test_the_stages_own_form_wins_key_by_key_and_the_command_line_over_both(depl
     assert deploy(text, overrides=given).stage(0).edge == EdgeOptions(None, 4, "int8", "gpu")
 
 
+def test_the_predictor_follows_the_talker_but_for_its_own_keys(deploy):
+    text = "edge: {stages: {0: {runtime: a, threads: 2, precision: q4, device: gpu, predictor: {%s}}}}"
+
+    def predictor(keys: str) -> EdgeOptions:
+        return deploy(text % keys).stage(0).edge.of_predictor()
+
+    assert predictor("") == EdgeOptions("a", 2, "q4", "gpu")
+    assert predictor("threads: 1, precision: q8") == EdgeOptions("a", 1, "q8", "gpu")
+    assert predictor("runtime: b") == EdgeOptions("b", 2)  # another runtime has other names for devices and precisions
+    assert predictor("runtime: b, device: npu") == EdgeOptions("b", 2, "auto", "npu")
+    nested = deploy(
+        "stages: [{stage_id: 0, edge: {predictor: {threads: 1}}}]",
+        overrides=Overrides(stages={0: {"edge": {"predictor": {"runtime": "b"}}}}),
+    )
+    assert nested.stage(0).edge.of_predictor() == EdgeOptions("b", 1)
+
+
+def test_another_runtime_starts_from_its_own_precision_and_device():
+    edge = EdgeOptions("a", 2, "q4", "gpu", {"precision": "q8", "threads": 1})
+    assert edge.changed({"threads": 4}) == EdgeOptions("a", 4, "q4", "gpu", {"precision": "q8", "threads": 1})
+    assert edge.changed({"runtime": "b"}) == EdgeOptions("b", 2, predictor={"threads": 1})
+    assert edge.changed({"runtime": "b", "precision": "int8"}) == EdgeOptions("b", 2, "int8", predictor={"threads": 1})
+    assert EdgeOptions(precision="int8").changed({"runtime": "b"}) == EdgeOptions("b", precision="int8")
+
+
 def test_an_overlay_changes_one_key(deploy):
     deploy("edge: {stages: {1: {threads: 2, runtime: a}}}\nplayback: {schedule: full, gate: false}", "base.yaml")
     found = deploy("base_config: base.yaml\nedge: {stages: {1: {threads: 3}}}\nplayback: {gate: true}")
@@ -60,7 +85,11 @@ def test_an_overlay_changes_one_key(deploy):
         ("edge: [{threads: 1}]", "edge must be a mapping"),
         ("edge: {stages: {0: {threads: -1}}}", r"edge\.stages\.0\.threads must be a whole number of at least 0, found -1"),
         ("edge: {stages: {0: {threads: two}}}", r"edge\.stages\.0\.threads must be a whole number"),
-        ("edge: {stages: {0: {precision: int3}}}", r"precision must be one of auto, fp32, .*int4, found 'int3'"),
+        ("edge: {stages: {0: {precision: 4}}}", r"precision must be text, found 4"),
+        ("edge: {stages: {0: {predictor: onnxruntime}}}", r"edge\.stages\.0\.predictor must be a mapping"),
+        ("edge: {stages: {0: {predictor: {thread: 1}}}}", r"predictor: Unknown edge key of a predictor 'thread'.*'threads'"),
+        ("edge: {stages: {0: {predictor: {predictor: {}}}}}", r"Unknown edge key of a predictor 'predictor'"),
+        ("edge: {stages: {0: {predictor: {threads: -1}}}}", r"predictor\.threads must be a whole number of at least 0"),
         ("edge: {stages: {0: {runtime: 5}}}", r"runtime must be text, found 5"),
         ("edge: {stages: {0: {device: ''}}}", r"device must be text, found ''"),
         ("playback: {shedule: auto}", r"playback: Unknown playback key 'shedule'. Did you mean 'schedule'"),

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "ouzel"
 LAYERS = (
     ("cli", "bench", "__main__"),
     ("serve",),
-    ("diagnosis",),
+    ("diagnosis", "tuning"),
     ("api", "conversion", "__init__"),
     ("engine",),
     ("models", "runtimes"),

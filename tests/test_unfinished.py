@@ -18,7 +18,7 @@ from ouzel.bundle import BundleWriter, read_manifest
 from ouzel.bundle.place import swap_in
 from ouzel.bundle.verify import remember
 from ouzel.cli.output import open_output
-from ouzel.conversion import _move_in
+from ouzel.conversion.pulling import _move_in
 from ouzel.models.qwen3_tts.random_checkpoint import write_random_checkpoint
 from ouzel.unfinished import Unfinished, remove
 

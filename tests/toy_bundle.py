@@ -1,12 +1,14 @@
 """A bundle, a family and a runtime of toys: everything that `ouzel.load` goes through, without torch and without weights."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from ouzel.bundle import BundleWriter
+from ouzel.errors import choose
 from ouzel.models.qwen3_tts.pipeline import PIPELINE
 from ouzel.models.registry import register_family, unregister_family
 from ouzel.runtimes.base import Offer, RuntimeStatus, StageOptions
@@ -40,28 +42,36 @@ class ToyPredictor:
 
 
 class ToyRuntime:
-    """Remembers what it was asked to load and how."""
+    """Remembers what it was asked to load and how. why_not: what is in the way of using it."""
 
-    name = "toy"
+    why_not = ""
     offer = Offer({"talker": ("int4", "fp32"), "predictor": ("int4", "fp32"), "decoder": ("fp32",)})
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "toy") -> None:
+        self.name = name
         self.loaded: list[tuple[str, str, StageOptions]] = []
 
     def status(self) -> RuntimeStatus:
-        return RuntimeStatus(True)
+        return RuntimeStatus(not self.why_not, detail=self.why_not, devices=("cpu", "npu"))
 
     def load_talker(self, bundle, artifact, options):
-        self.loaded.append(("talker", artifact.weights, options))
+        self._note(artifact, options)
         return ToyCore()
 
     def load_predictor(self, bundle, artifact, options):
-        self.loaded.append(("predictor", artifact.weights, options))
+        self._note(artifact, options)
         return ToyPredictor()
 
     def load_decoder(self, bundle, artifact, options):
-        self.loaded.append(("decoder", artifact.weights, options))
+        self._note(artifact, options)
         return ToyDecoder()
+
+    def _note(self, artifact, options) -> None:
+        if options.precision not in ("auto", artifact.weights, "bf16"):
+            raise choose(f"precision of this {artifact.stage}", options.precision, ("auto", artifact.weights, "bf16"))
+        if options.device not in ("cpu", "npu"):
+            raise choose(f"device of {self.name}", options.device, ("cpu", "npu"))
+        self.loaded.append((artifact.stage, artifact.weights, options))
 
     def convert(self, networks, writer, weights, decoder, progress) -> None:
         raise RuntimeError("toys are not converted")
@@ -85,30 +95,33 @@ class ToyFamily:
         return ToyFrontend()
 
 
-def write_bundle(out: Path) -> Path:
+def write_bundle(out: Path, runtimes: Sequence[str] = ("toy",)) -> Path:
     rng = np.random.default_rng(0)
     with BundleWriter(out) as writer:
         writer.describe(family="toy_family", tokenizer="words", task="CustomVoice")
         writer.array("tables/codec.npy", rng.standard_normal((VOCAB, HIDDEN)).astype(np.float32))
         writer.array("tables/residual.npy", rng.standard_normal((GROUPS - 1, CODES, HIDDEN)).astype(np.float32))
-        for stage in ("talker", "predictor", "decoder"):
-            for weights in ("int4", "fp32") if stage != "decoder" else ("fp32",):
-                rel = f"toy/{stage}-{weights}"
+        for name, stage in itertools.product(runtimes, ToyRuntime.offer.stages):
+            for weights in ToyRuntime.offer.stages[stage]:
+                rel = f"{name}/{stage}-{weights}"
                 writer.path(rel).write_bytes(b"toy")
-                writer.add_artifact(stage, "toy", weights, [rel])
+                writer.add_artifact(stage, name, weights, [rel])
     return out
 
 
 @contextmanager
-def registered() -> Iterator[ToyRuntime]:
-    runtime = ToyRuntime()
+def registered(*names: str) -> Iterator[ToyRuntime]:
+    """The toy family and a toy runtime of each name ("toy" without one); yields the first."""
+    found = [ToyRuntime(name) for name in names or ("toy",)]
     register_family(ToyFamily())
-    register_runtime(runtime)
+    for runtime in found:
+        register_runtime(runtime)
     try:
-        yield runtime
+        yield found[0]
     finally:
         unregister_family("toy_family")
-        unregister_runtime("toy")
+        for runtime in found:
+            unregister_runtime(runtime.name)
 
 
 DEPLOY = """

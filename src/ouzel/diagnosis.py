@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-import numpy as np
-
-from ouzel.adapters import SubtalkerSampling
-from ouzel.api.load import stage_ids
+from ouzel.api.placement import place_stages, with_threads
 from ouzel.bundle import Bundle
 from ouzel.bundle.progress import Progress, silent
 from ouzel.errors import OuzelError
 from ouzel.models.registry import get_family
 from ouzel.pipeline import DeployConfig
-from ouzel.runtimes.base import StageOptions
-from ouzel.runtimes.registry import get_runtime, runtimes
+from ouzel.runtimes.registry import get_runtime, runtimes, why_not
 from ouzel.schedule.plan import first_chunk, smallest_sustained_chunk
 from ouzel.schedule.speed import SpeedEstimator, SpeedModel
+from ouzel.tuning.cells import cores
+from ouzel.tuning.timing import DECODE_SIZES, FRAME_MS, PROMPT_ROWS, Times, time_decoder, time_predictor, time_talker
 
-FRAME_MS = 80.0
-_REPEATS = 8
-_WARM_UP = 2
-_PROMPT_ROWS = 16  # a short sentence
-_DECODE_SIZES = (1, 8)  # two lengths tell the cost of a call from the cost of a frame
-_INSTALL = {"onnxruntime": "pip install onnxruntime"}
+_SECONDS = 0.3  # of each stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +38,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFinding:
-    """One known runtime; `detail` says what was found, or why it cannot be used and how to install it."""
+    """One known runtime; `detail` says what was found, or why it cannot be used and how to install it.
+
+    offer: stage -> weights that it can be converted to.
+    """
 
     name: str
     available: bool
     version: str
     detail: str
     devices: tuple[str, ...]
+    offer: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +80,10 @@ class Speed:
 
 def machine() -> Machine:
     """Facts about this machine; never fails for what a system does not tell."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         cpu=_cpu_name(),
-        cores=cores,
+        cores=cores(),
         memory_bytes=_memory(),
         python=platform.python_version(),
         ouzel=metadata.version("ouzel"),
@@ -103,74 +95,53 @@ def runtime_findings() -> list[RuntimeFinding]:
     found = []
     for name in runtimes():
         try:
-            status = get_runtime(name).status()
+            runtime = get_runtime(name)
+            status = runtime.status()
         except OuzelError as error:
             found.append(RuntimeFinding(name, False, "", str(error), ()))
             continue
-        detail = status.detail
-        if not status.available and name in _INSTALL and "pip install" not in detail:
-            detail = f"{detail} ({_INSTALL[name]})" if detail else _INSTALL[name]
-        found.append(RuntimeFinding(name, status.available, status.version, detail, status.devices))
+        detail = status.detail if status.available else why_not(runtime, status)
+        offer = {stage: tuple(names) for stage, names in runtime.offer.stages.items()}
+        found.append(RuntimeFinding(name, status.available, status.version, detail, status.devices, offer))
     return found
 
 
 def measure(
-    bundle: Bundle, deploy: DeployConfig, threads: int | None = None, progress: Progress = silent
+    bundle: Bundle,
+    deploy: DeployConfig,
+    threads: int | None = None,
+    progress: Progress = silent,
+    *,
+    fallback: bool = False,
 ) -> tuple[list[StageFinding], Speed]:
-    """Load each stage of the bundle as the deploy file places it and time it on random input; a few seconds.
+    """Load the stages as the deploy file places them and time each on random input; a few seconds.
 
     threads: of every stage, instead of the deploy file's. Raises what loading raises.
     """
-    talker_id, decoder_id = stage_ids(deploy)
+    progress("loading the stages", 0.0)
     frontend = get_family(bundle.manifest.family).frontend(bundle)
-    rng = np.random.default_rng(0)
-    hidden, groups = frontend.hidden_size, frontend.groups
-    row = rng.standard_normal((1, hidden)).astype(np.float32)
+    loaded = place_stages(bundle, with_threads(deploy, threads), fallback=fallback)
     findings: list[StageFinding] = []
     speeds = SpeedEstimator()
 
-    def choose(stage: str) -> tuple[str, str, StageOptions]:
-        edge = deploy.stage(decoder_id if stage == "decoder" else talker_id).edge
-        artifact = bundle.artifact(stage, edge.runtime, None if edge.precision == "auto" else edge.precision)
-        progress(f"measuring {stage}", len(findings) / 3)
-        return (
-            artifact.runtime,
-            artifact.weights,
-            StageOptions(edge.threads if threads is None else threads, edge.precision, edge.device),
-        )
+    def add(stage: str, times: Times, note: str = "") -> None:
+        at = loaded.placed[stage]
+        notes = "; ".join(filter(None, (note, at.instead_of and f"fallback: {at.instead_of}")))
+        found = (at.runtime, at.weights, at.device, at.threads, times.wall_ms, times.cpu_ms, notes)
+        findings.append(StageFinding(stage, *found))
 
-    def add(stage: str, wall: float, cpu: float, note: str = "") -> None:
-        runtime, weights, used = choose(stage)
-        findings.append(StageFinding(stage, runtime, weights, used.device, used.threads, wall, cpu, note))
-
-    runtime, weights, used = choose("talker")
-    talker = get_runtime(runtime).load_talker(bundle, bundle.artifact("talker", runtime, weights), used)
-    state = talker.start(_PROMPT_ROWS + _REPEATS + _WARM_UP)
-    prompt = rng.standard_normal((_PROMPT_ROWS, hidden)).astype(np.float32)
-    begin = time.perf_counter()
-    talker.forward(state, prompt)
-    prefill = (time.perf_counter() - begin) * 1000
-    talker_wall, talker_cpu = _time(lambda: talker.forward(state, row))
-    add("talker", talker_wall, talker_cpu, f"prompt of {_PROMPT_ROWS} rows: {prefill:.1f} ms")
-
-    runtime, weights, used = choose("predictor")
-    predictor = get_runtime(runtime).load_predictor(bundle, bundle.artifact("predictor", runtime, weights), used)
-    uniforms = rng.random(groups - 1)
-    wall, cpu = _time(lambda: predictor.frame(row[0], 1, SubtalkerSampling(), uniforms))
-    add("predictor", wall, cpu)
-    speeds.add_talker(1, talker_wall + wall)
-
-    runtime, weights, used = choose("decoder")
-    decoder = get_runtime(runtime).load_decoder(bundle, bundle.artifact("decoder", runtime, weights), used)
-    decoder_state = decoder.start()
-    times = {}
-    for size in _DECODE_SIZES:
-        codes = np.ones((size, groups), np.int64)
-        times[size] = _time(partial(decoder.decode, decoder_state, codes))
-        speeds.add_decode(size, times[size][0])
-    largest = _DECODE_SIZES[-1]
-    wall, cpu = (value / largest for value in times[largest])
-    add("decoder", wall, cpu, f"in calls of {largest}; a call of 1: {times[1][0]:.1f} ms")
+    progress("measuring talker", 0.2)
+    talker = time_talker(loaded.core, _SECONDS)
+    add("talker", talker, f"prompt of {PROMPT_ROWS} rows: {talker.once_ms:.1f} ms")
+    progress("measuring predictor", 0.5)
+    predictor = time_predictor(loaded.predictor, frontend.hidden_size, frontend.groups, _SECONDS)
+    add("predictor", predictor)
+    speeds.add_talker(1, talker.wall_ms + predictor.wall_ms)
+    progress("measuring decoder", 0.8)
+    decoder = time_decoder(loaded.decoder, frontend.groups, _SECONDS)
+    for size, ms in decoder.calls:
+        speeds.add_decode(size, ms)
+    add("decoder", decoder, f"in calls of {DECODE_SIZES[-1]}; a call of 1: {decoder.once_ms:.1f} ms")
     progress("measured", 1.0)
     return findings, _speed(findings, speeds.model())
 
@@ -181,18 +152,6 @@ def _speed(findings: list[StageFinding], model: SpeedModel | None) -> Speed:
         raise OuzelError("The stages were too fast to be timed.")
     chunk, margin = 25, 50.0  # the auto schedule's defaults
     return Speed(rtf, first_chunk(model, chunk, margin), smallest_sustained_chunk(model, chunk))
-
-
-def _time(work: Callable[[], object]) -> tuple[float, float]:
-    """Median wall and CPU milliseconds of one call."""
-    wall, cpu = [], []
-    for index in range(_WARM_UP + _REPEATS):
-        begin, begin_cpu = time.perf_counter(), time.process_time()
-        work()
-        if index >= _WARM_UP:
-            wall.append((time.perf_counter() - begin) * 1000)
-            cpu.append((time.process_time() - begin_cpu) * 1000)
-    return statistics.median(wall), statistics.median(cpu)
 
 
 def _cpu_name() -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ouzel.adapters import TalkerSampling
+from ouzel.api.placement import Loaded, Place, Placed, moved, place_stages, with_threads
 from ouzel.api.plan import Plan, TextOptions, make_plan, make_request
 from ouzel.audio.gate import Outlook
-from ouzel.engine import Engine, Live, Speech, StuckPolicy, Utterance
+from ouzel.bundle import Bundle
+from ouzel.engine import Engine, Live, Speech, Stages, StuckPolicy, Utterance
 from ouzel.errors import UsageError
 from ouzel.models.base import Frontend
+from ouzel.pipeline import DeployConfig
 from ouzel.request import SpeechRequest, VoiceInfo
 from ouzel.schedule import ScheduleSpec
 
@@ -22,6 +27,15 @@ log = logging.getLogger("ouzel.api")
 # Two chunk lengths, so that the cost of a decode call and of a frame can be told apart.
 _WARM_UP = ScheduleSpec("fixed", chunk_frames=4, initial_frames=1)
 _WARM_UP_TOKENS = 6
+
+
+@dataclass(slots=True)
+class Placement:
+    """Where a voice's stages run, and what it needs to move them."""
+
+    bundle: Bundle
+    config: DeployConfig
+    loaded: Loaded
 
 
 class Voice:
@@ -42,6 +56,7 @@ class Voice:
         seed: int | None = None,
         text: TextOptions | None = None,
         gate: bool = True,
+        placement: Placement | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -51,6 +66,8 @@ class Voice:
         self._sampling = sampling or TalkerSampling()
         self._seed = seed
         self._text = text or TextOptions()
+        self._placement = placement
+        self._placing = threading.Lock()
         weakref.finalize(self, engine.close_soon).atexit = False
 
     # ---- speak
@@ -132,12 +149,51 @@ class Voice:
         """What is being spoken; `live().empty` once nothing is."""
         return self._engine.live()
 
+    # ---- where the stages run
+
+    @property
+    def placement(self) -> Mapping[str, Placed]:
+        """Stage -> where the next utterance's really runs: "talker", "predictor", "decoder"; empty for a voice made by hand."""
+        return self._placement.loaded.placed if self._placement is not None else {}
+
+    def place(
+        self,
+        *,
+        talker: Place = None,
+        predictor: Place = None,
+        decoder: Place = None,
+        threads: int | None = None,
+        fallback: bool = False,
+        warm_up: bool = True,
+    ) -> Mapping[str, Placed]:
+        """Move stages to other runtimes, devices, threads or weights; arguments as in `ouzel.load`. Returns the new `placement`.
+
+        What is loaded is loaded here and now, while everything else goes on. Utterances that have begun end where they began, the
+        next ones begin at the new place, and with the last of the old ones their stages are freed; stages that stay are shared.
+        On an error nothing has moved. warm_up: as for `ouzel.load`; it waits for its turn among the utterances.
+        Raises what `ouzel.load` raises about placement; ClosedError after `close`.
+        """
+        with self._placing:
+            here = self._placement
+            if here is None:
+                raise UsageError("This voice was not made by ouzel.load, so there is no bundle to load its stages from again.")
+            places = {"talker": talker, "predictor": predictor, "decoder": decoder}
+            config = moved(with_threads(here.config, threads), places)
+            loaded = place_stages(here.bundle, config, fallback=fallback, keep=here.loaded)
+            if loaded.talker is not here.loaded.talker or loaded.decoder is not here.loaded.decoder:
+                stages = Stages(loaded.talker, loaded.decoder)
+                if warm_up:
+                    self.warm_up(stages)
+                self._engine.replace(stages)
+            self._placement = Placement(here.bundle, config, loaded)
+            return loaded.placed
+
     # ---- begin and end
 
-    def warm_up(self) -> None:
+    def warm_up(self, stages: Stages | None = None) -> None:
         """Speak five frames to nobody: fills the runtime's buffers and gives `auto` a first idea of the speed.
 
-        Later samples do not depend on it. Bundles that need reference audio are left cold.
+        Later samples do not depend on it. Bundles that need reference audio are left cold. stages: instead of the engine's.
         """
         text = "Warm up."
         request = make_request(text, {"seed": 0, "max_new_tokens": _WARM_UP_TOKENS})
@@ -146,7 +202,7 @@ class Voice:
         except UsageError as exc:
             log.debug("no warm-up: %s", exc)
             return
-        self._engine.submit(plan.segments, schedule=_WARM_UP, stuck=StuckPolicy(enabled=False)).read()
+        self._engine.submit(plan.segments, schedule=_WARM_UP, stuck=StuckPolicy(enabled=False), stages=stages).read()
 
     def close(self) -> None:
         """End everything that is being spoken and free the model's threads. Idempotent."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from ouzel.adapters import DecoderAdapter
 from ouzel.api import Voice, load
-from ouzel.bench.memory import rss_mb
 from ouzel.bench.native import NativeTime, measured
 from ouzel.schedule import ScheduleSpec
+from ouzel.tuning.memory import rss_mb
 
 CHUNK = 8  # frames a decode call: the steady size at which the decoder's figure is stated
 # 21 tokens with the byte-level tokenizer of random checkpoints: as many as a sentence of 15 words has with the published one.

@@ -6,6 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ouzel.pipeline import DeployConfig, Overrides, PipelineConfig
 
 
@@ -13,8 +15,16 @@ def add_deploy(group: argparse._ArgumentGroup) -> None:
     """The options about the deploy file and placement."""
     from ouzel.cli.options import natural_int
 
+    group.add_argument("--talker", metavar="RUNTIME", help="runs the talker (default: the deploy file's word, else the bundle's)")
+    group.add_argument("--predictor", metavar="RUNTIME", help="runs the code predictor (default: the talker's, if it can)")
+    group.add_argument("--decoder", metavar="RUNTIME", help="runs the codec decoder (default: as for --talker)")
+    group.add_argument(
+        "--fallback",
+        action="store_true",
+        help="warn and take another runtime where one cannot be used here",
+    )
     group.add_argument("--threads", type=natural_int, metavar="N", help="of every stage; 0 lets the runtime choose")
-    group.add_argument("--deploy-config", metavar="FILE", help="deploy YAML, or the name of one that comes with ouzel")
+    group.add_argument("--deploy-config", "--deploy", metavar="FILE", help="deploy YAML, or the name of one of ouzel's")
     group.add_argument(
         "--async-chunk",
         action=argparse.BooleanOptionalAction,
@@ -36,9 +46,12 @@ def overrides(args: argparse.Namespace) -> Overrides:
     return parse_overrides(given)
 
 
-def deploy(args: argparse.Namespace, pipeline: PipelineConfig) -> DeployConfig:
-    """The merged deploy file for a model of this pipeline. Raises ConfigError."""
-    from ouzel.pipeline import load_deploy
+def deploy(args: argparse.Namespace, pipeline: PipelineConfig, own: Path | None = None) -> DeployConfig:
+    """The merged deploy file for a model of this pipeline. Raises ConfigError.
 
-    name = args.deploy_config or pipeline.default_deploy or pipeline.model_type
-    return load_deploy(name, overrides=overrides(args), pipeline=pipeline)
+    own: the bundle's deploy file, if it has one.
+    """
+    from ouzel.api.load import configure
+
+    places = {"talker": args.talker, "predictor": args.predictor, "decoder": args.decoder}
+    return configure(args.deploy_config, own, pipeline, overrides(args), args.threads, places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def _measure(args: argparse.Namespace) -> tuple[dict[str, Any], list[StageFindin
     bundle = open_bundle(resolve_model(args.model))
     pipeline = get_family(bundle.manifest.family).pipeline()
     with ProgressLine(quiet=args.quiet) as progress:
-        stages, speed = measure(bundle, deploy(args, pipeline), args.threads, progress)
+        stages, speed = measure(bundle, deploy(args, pipeline, bundle.deploy), progress=progress, fallback=args.fallback)
     facts = {"name": bundle.manifest.name, "path": str(bundle.root), "task": bundle.manifest.task}
     return facts | {"bytes": bundle.manifest.size}, stages, speed
 
@@ -82,8 +83,7 @@ def _print(report: dict[str, Any], stages: list[StageFinding], speed: Speed | No
     rows += [("memory", memory), ("python", here["python"]), ("ouzel", here["ouzel"])]
     print(table(rows))
     print()
-    found = [(f["name"], "found" if f["available"] else "missing", f["version"], f["detail"]) for f in report["runtimes"]]
-    print(table(found, ("RUNTIME", "", "VERSION", "DETAIL")))
+    print(table([_runtime(f) for f in report["runtimes"]], ("RUNTIME", "", "VERSION", "DEVICES", "OFFERS", "DETAIL")))
     if speed is None:
         return
     print()
@@ -94,6 +94,19 @@ def _print(report: dict[str, Any], stages: list[StageFinding], speed: Speed | No
     print()
     print(f"real-time factor {speed.rtf:.2f} (a frame is 80 ms; below 1 is faster than real time)")
     print(_advice(speed))
+
+
+def _runtime(found: dict[str, Any]) -> tuple[str, ...]:
+    state = "found" if found["available"] else "missing"
+    return (found["name"], state, found["version"], ", ".join(found["devices"]), _offer(found["offer"]), found["detail"])
+
+
+def _offer(offer: Mapping[str, tuple[str, ...]]) -> str:
+    """Stages with the same weights together: "talker, predictor: int4 int8 fp32; decoder: fp32"."""
+    stages: dict[tuple[str, ...], list[str]] = {}
+    for stage, weights in offer.items():
+        stages.setdefault(weights, []).append(stage)
+    return "; ".join(f"{', '.join(names)}: {' '.join(weights)}" for weights, names in stages.items())
 
 
 def _row(stage: StageFinding) -> tuple[str, ...]:

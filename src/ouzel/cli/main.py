@@ -11,12 +11,12 @@ from contextlib import suppress
 from importlib import metadata
 from typing import NoReturn
 
-from ouzel.cli import convert, doctor, models, pull, say, serve, voices
+from ouzel.cli import convert, doctor, models, pull, say, serve, tune, voices
 from ouzel.cli.options import Parser, refuse_unknown, split_stage_options
 from ouzel.cli.streams import mend_streams, silence_stdout
 from ouzel.errors import OuzelError, UsageError
 
-COMMANDS = (say, serve, voices, models, pull, convert, doctor)
+COMMANDS = (say, serve, voices, models, pull, convert, doctor, tune)
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 DESCRIPTION = """\

@@ -100,21 +100,24 @@ def run(args: argparse.Namespace) -> int:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(f"The server needs the package {package!r}: pip install 'ouzel[serve]'.")
     from ouzel.api import Voice, load
-    from ouzel.engine import EngineOptions
     from ouzel.serve.run import run as serve
 
     changes = overrides(args)
 
     def loaded() -> Voice:
         # The desk bounds what waits, so that a client is told in time; the engine's own bound only has to be no smaller.
-        options = EngineOptions(max_active=settings.concurrency, max_waiting=settings.concurrency + settings.queue + 1)
         return load(
             args.model,
             deploy=args.deploy_config,
             schedule=args.schedule,
             threads=args.threads,
+            talker=args.talker,
+            predictor=args.predictor,
+            decoder=args.decoder,
+            fallback=args.fallback,
             overrides=changes,
-            options=options,
+            max_active=settings.concurrency,
+            max_waiting=settings.concurrency + settings.queue + 1,
             stuck=args.stuck_detector,
         )
 

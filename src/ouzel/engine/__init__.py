@@ -5,7 +5,8 @@ from ouzel.engine.options import EngineOptions
 from ouzel.engine.registry import Live
 from ouzel.engine.segment import Segment, segment_seed
 from ouzel.engine.speech import Speech
+from ouzel.engine.stages import Stages
 from ouzel.engine.stuck import StuckPolicy
 from ouzel.engine.utterance import Utterance
 
-__all__ = ["Engine", "EngineOptions", "Live", "Segment", "Speech", "StuckPolicy", "Utterance", "segment_seed"]
+__all__ = ["Engine", "EngineOptions", "Live", "Segment", "Speech", "Stages", "StuckPolicy", "Utterance", "segment_seed"]

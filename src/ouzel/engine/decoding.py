@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ouzel.adapters import DecoderAdapter
 from ouzel.audio.pcm import AudioChunk, Samples, fade_in
 from ouzel.engine.registry import Registry
 from ouzel.engine.stuck import SilenceDetector
 from ouzel.engine.talking import as_synthesis_error
 from ouzel.engine.work import DecodeJob, Work
 from ouzel.errors import SynthesisError
-from ouzel.schedule import SpeedEstimator
 
 
 class Decoding:
     """`turn` is called by one thread only."""
 
-    def __init__(self, registry: Registry, decoder: DecoderAdapter, speed: SpeedEstimator) -> None:
+    def __init__(self, registry: Registry, sample_rate: int, samples_per_frame: int) -> None:
         self._registry = registry
-        self._decoder = decoder
-        self._speed = speed
-        self._fade = round(registry.options.fade_in_s * decoder.sample_rate)
+        self._rate = sample_rate
+        self._per_frame = samples_per_frame
+        self._fade = round(registry.options.fade_in_s * sample_rate)
 
     def turn(self) -> bool:
         """Do one lot of frames; False when there is none."""
@@ -58,14 +56,14 @@ class Decoding:
             keep = silence.push(samples) if silence is not None else None
             if keep is not None:
                 stuck, frames = True, keep
-                samples = samples[: keep * self._decoder.samples_per_frame]
+                samples = samples[: keep * self._per_frame]
         with self._registry.lock:
             if work.generation != job.generation:
                 return
             if work.silence is not None:
                 work.loudest = max(work.loudest, work.silence.loudest)
             work.samples += len(samples)
-            work.seconds += len(samples) / self._decoder.sample_rate
+            work.seconds += len(samples) / self._rate
             work.backlog -= len(job.codes)
             work.kept += frames
             if stuck:
@@ -92,14 +90,15 @@ class Decoding:
 
     def _samples(self, work: Work, job: DecodeJob) -> Samples:
         """Decode a lot with frames, starting the segment's state if it is the first; float32 (n * samples_per_frame,)."""
-        decoder = self._decoder
+        stages = work.stages
+        if stages is None:  # cancelled since the turn was given out
+            return np.zeros(0, dtype=np.float32)
+        decoder = stages.decoder
         if work.decoding != job.segment:
             state = decoder.start(work.segments[job.segment].reference_codes)
             quiet = work.stuck
             silence = (
-                SilenceDetector(
-                    round(quiet.silence_seconds / self._registry.frame_seconds), decoder.samples_per_frame, quiet.silence_rms
-                )
+                SilenceDetector(round(quiet.silence_seconds / self._registry.frame_seconds), self._per_frame, quiet.silence_rms)
                 if quiet.enabled
                 else None
             )
@@ -111,13 +110,13 @@ class Decoding:
         if job.first != work.decoded:
             raise SynthesisError(f"Frame {job.first} reached the decoder where {work.decoded} was due: frames were lost.")
         state = work.decoder_state
-        if state is None:  # cancelled since the turn was given out
+        if state is None:  # likewise
             return np.zeros(0, dtype=np.float32)
         began = self._registry.clock()
         samples = decoder.decode(state, job.stacked(), last=job.last)
-        self._speed.add_decode(len(job.codes), (self._registry.clock() - began) * 1000.0)
+        stages.speed.add_decode(len(job.codes), (self._registry.clock() - began) * 1000.0)
         work.decoded += len(job.codes)
-        due = len(job.codes) * decoder.samples_per_frame
+        due = len(job.codes) * self._per_frame
         if samples.shape != (due,):
             raise SynthesisError(f"The decoder returned samples of shape {samples.shape}; ({due},) was due.")
         if not np.isfinite(samples).all():
@@ -137,7 +136,7 @@ class Decoding:
             )
 
     def _emit(self, work: Work, samples: Samples, frames: int, final: bool) -> None:
-        chunk = AudioChunk(samples, self._decoder.sample_rate, work.chunks, final, frames)
+        chunk = AudioChunk(samples, self._rate, work.chunks, final, frames)
         work.chunks += 1
         work.ring.push(chunk)
         work.recorder.chunk(chunk)

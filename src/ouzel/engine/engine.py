@@ -18,6 +18,7 @@ from ouzel.engine.options import EngineOptions
 from ouzel.engine.registry import Live, Registry
 from ouzel.engine.segment import Segment
 from ouzel.engine.signal import Signal
+from ouzel.engine.stages import Stages
 from ouzel.engine.stuck import StuckPolicy
 from ouzel.engine.talking import Talking
 from ouzel.engine.utterance import Utterance
@@ -44,15 +45,15 @@ class Engine:
         speed: SpeedEstimator | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.talker = talker
-        self.decoder = decoder
+        self._stages = Stages(talker, decoder, speed or SpeedEstimator())
         self.schedule = schedule or ScheduleSpec()
         self.options = options or EngineOptions()
-        self.speed = speed or SpeedEstimator()
-        self._registry = Registry(self.options, decoder.samples_per_frame / decoder.sample_rate, clock)
+        self.sample_rate, self._per_frame = decoder.sample_rate, decoder.samples_per_frame
+        self._registry = Registry(self.options, self._per_frame / self.sample_rate, clock)
+        decoding = Decoding(self._registry, self.sample_rate, self._per_frame)
         self._threads = [
-            self._worker("ouzel-talker", Talking(self._registry, talker, self.speed).turn, self._registry.talker_signal),
-            self._worker("ouzel-decoder", Decoding(self._registry, decoder, self.speed).turn, self._registry.decoder_signal),
+            self._worker("ouzel-talker", Talking(self._registry).turn, self._registry.talker_signal),
+            self._worker("ouzel-decoder", decoding.turn, self._registry.decoder_signal),
         ]
         self._running = len(self._threads)
         self._process = os.getpid()
@@ -63,8 +64,37 @@ class Engine:
             thread.start()
 
     @property
-    def sample_rate(self) -> int:
-        return self.decoder.sample_rate
+    def talker(self) -> TalkerAdapter:
+        """Of the next utterance."""
+        return self._stages.talker
+
+    @property
+    def decoder(self) -> DecoderAdapter:
+        """Of the next utterance."""
+        return self._stages.decoder
+
+    @property
+    def speed(self) -> SpeedEstimator:
+        """How fast these two were found to be."""
+        return self._stages.speed
+
+    def replace(self, stages: Stages) -> None:
+        """Speak with others from the next utterance on; those that have begun end with what they began with.
+
+        UsageError when the decoder makes audio of another kind, ClosedError after `close`.
+        """
+        if self._registry.closing:
+            raise ClosedError("The voice is closed; load it again to speak.")
+        self._check(stages)
+        self._stages = stages
+
+    def _check(self, stages: Stages) -> None:
+        decoder = stages.decoder
+        if (decoder.sample_rate, decoder.samples_per_frame) != (self.sample_rate, self._per_frame):
+            raise UsageError(
+                f"A decoder of {decoder.sample_rate} Hz and {decoder.samples_per_frame} samples a frame cannot take the place of "
+                f"one of {self.sample_rate} Hz and {self._per_frame}: they are of different models."
+            )
 
     def submit(
         self,
@@ -75,11 +105,12 @@ class Engine:
         max_frames: int | None = None,
         stuck: StuckPolicy | None = None,
         seed: int | None = None,
+        stages: Stages | None = None,
     ) -> Utterance:
         """Begin an utterance. Raises UsageError without segments or when too many wait, ClosedError after `close` or a fork.
 
         initial_chunk: the request's initial_codec_chunk_frames (contract 3.3). max_frames: of all segments together; reaching it
-        is finish reason "length". seed: only reported, the segments carry their own.
+        is finish reason "length". seed: only reported, the segments carry their own. stages: instead of the engine's.
         """
         if not segments:
             raise UsageError("There is nothing to speak: the utterance has no segment.")
@@ -87,9 +118,12 @@ class Engine:
             raise UsageError(f"max_frames must be at least 1, not {max_frames}.")
         if os.getpid() != self._process:  # a fork takes no thread along; waiting for one would never end
             raise ClosedError("The voice belongs to the process that loaded it: load one after the fork, or start by 'spawn'.")
+        if stages is not None:
+            self._check(stages)
         registry = self._registry
         work = Work(
             segments,
+            stages=stages or self._stages,
             lock=registry.lock,
             schedule=schedule or self.schedule,
             initial_chunk=initial_chunk,

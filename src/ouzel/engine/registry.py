@@ -93,7 +93,10 @@ class Registry:
     # ---- turns
 
     def talker_turn(self) -> list[Work]:
-        """Up to `step_batch` works that a step may advance, or one whose prompt must be run; the others come first next time."""
+        """Up to `step_batch` works of one talker that a step may advance, or one whose prompt must be run.
+
+        The others come first next time.
+        """
         turn: list[Work] = []
         for work in tuple(self._active):
             if work.ended or work.talked or self._unsettled(work) or self._held(work):
@@ -103,6 +106,8 @@ class Registry:
                     continue
                 turn.append(work)
                 break
+            if turn and turn[0].stages is not work.stages:
+                continue
             turn.append(work)
             if len(turn) >= self.options.step_batch:
                 break

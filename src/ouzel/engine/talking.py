@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ouzel.adapters import Frame, TalkerAdapter
+from ouzel.adapters import Frame
 from ouzel.engine.registry import Registry
+from ouzel.engine.stages import Stages
 from ouzel.engine.stuck import RepeatDetector
 from ouzel.engine.work import DecodeJob, Work
 from ouzel.errors import OuzelError, SynthesisError
@@ -19,10 +20,8 @@ FRAMES_PER_TOKEN = 3.0
 class Talking:
     """`turn` is called by one thread only."""
 
-    def __init__(self, registry: Registry, talker: TalkerAdapter, speed: SpeedEstimator) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._talker = talker
-        self._speed = speed
 
     def turn(self) -> bool:
         """Do one prompt or one step; False when there is nothing to do."""
@@ -32,13 +31,16 @@ class Talking:
             works = registry.talker_turn()
             noted = [(work, work.generation) for work in works]
             fresh = bool(works) and works[0].talker_state is None
+            stages = works[0].stages if works else None
         if not works:
             return False
         try:
+            if stages is None:  # the work has ended in the meantime
+                return True
             if fresh:
-                self._prefill(*noted[0])
+                self._prefill(stages, *noted[0])
             else:
-                self._step(noted)
+                self._step(stages, noted)
         except Exception as exc:
             self._fail(noted, exc)
         finally:
@@ -49,10 +51,10 @@ class Talking:
                 registry.sweep()
         return True
 
-    def _prefill(self, work: Work, generation: int) -> None:
+    def _prefill(self, stages: Stages, work: Work, generation: int) -> None:
         registry, segment = self._registry, work.segments[work.segment]
         rows = segment.rows()
-        state = self._talker.prefill(rows, segment.sampling)
+        state = stages.talker.prefill(rows, segment.sampling)
         if state is None:
             raise SynthesisError("The talker returned no state for the prompt.")
         with registry.lock:
@@ -64,36 +66,36 @@ class Talking:
                 # The server settles this at the prompt too, when the new request holds no frame yet and does not count itself.
                 active=registry.talking_with_frames(work),
                 max_num_seqs=registry.options.max_num_seqs,
-                speed=self._speed.model(),
+                speed=stages.speed.model(),
                 expected_frames=(rows.frames or round(FRAMES_PER_TOKEN * rows.text_tokens)) or None,
             )
             frames = round(work.stuck.repeat_seconds / registry.frame_seconds)
             work.repeats = RepeatDetector(frames, work.stuck.max_period) if work.stuck.enabled else None
             work.produced = work.shipped = 0
 
-    def _step(self, noted: list[tuple[Work, int]]) -> None:
+    def _step(self, stages: Stages, noted: list[tuple[Work, int]]) -> None:
         # A cancel that came since the turn was given out has taken the state away: nothing is stepped for it.
         states = [(work, generation, work.talker_state) for work, generation in noted]
         states = [entry for entry in states if entry[2] is not None]
         if not states:
             return
         began = self._registry.clock()
-        frames = self._talker.step([state for _, _, state in states])
+        frames = stages.talker.step([state for _, _, state in states])
         took = self._registry.clock() - began
         if len(frames) != len(states):
             raise SynthesisError(f"The talker returned {len(frames)} frames for {len(states)} utterances.")
         # A first step has its forward pass in the prefill, a last one makes no frame: neither is what a frame costs.
         if all(work.produced and frame.codes is not None for (work, _, _), frame in zip(states, frames, strict=True)):
-            self._speed.add_talker(1, took * 1000.0 / len(states))
+            stages.speed.add_talker(1, took * 1000.0 / len(states))
         for (work, generation, _), frame in zip(states, frames, strict=True):
             try:
                 with self._registry.lock:
                     if work.generation == generation:
-                        self._take(work, frame)
+                        self._take(stages, work, frame)
             except Exception as exc:
                 self._fail([(work, generation)], exc)
 
-    def _take(self, work: Work, frame: Frame) -> None:
+    def _take(self, stages: Stages, work: Work, frame: Frame) -> None:
         finish = frame.finish
         if work.cut_segment == work.segment:  # the decoder heard that this segment is stuck
             work.frames.clear()
@@ -102,7 +104,7 @@ class Talking:
         if frame.codes is None and finish is None:
             raise SynthesisError("The talker returned neither a frame nor a reason to finish.")
         if frame.codes is not None:
-            codes = self._checked(frame.codes)
+            codes = _checked(frame.codes, stages.talker.groups)
             work.frames.append(codes)
             work.produced += 1
             work.total += 1
@@ -118,14 +120,14 @@ class Talking:
                 f"The model ended segment {work.segment + 1} of {len(work.segments)} before its first frame: no audio. "
                 "Try another seed."
             )
-        self._ship(work, finished=finish is not None)
+        self._ship(stages.speed, work, finished=finish is not None)
         if finish is not None:
             self._end_segment(work, finish)
 
-    def _ship(self, work: Work, *, finished: bool) -> None:
+    def _ship(self, speed: SpeedEstimator, work: Work, *, finished: bool) -> None:
         if work.run is None:
             raise SynthesisError("A frame arrived for a segment that has no schedule.")
-        model = self._speed.model()
+        model = speed.model()
         if model is not None:
             work.run.learn(model)
         n = work.run.offer(work.produced, self._registry.clock() * 1000.0, finished=finished)
@@ -152,16 +154,17 @@ class Talking:
         work.backlog += n
         self._registry.decoder_signal.set()
 
-    def _checked(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        if codes.shape != (self._talker.groups,):
-            raise SynthesisError(f"The talker returned codes of shape {codes.shape}; ({self._talker.groups},) was due.")
-        return np.array(codes, dtype=np.int64)  # a copy: the adapter may reuse its buffer
-
     def _fail(self, noted: list[tuple[Work, int]], exc: Exception) -> None:
         with self._registry.lock:
             for work, generation in noted:
                 if work.generation == generation:
                     work.close("error", as_synthesis_error("talker", exc))
+
+
+def _checked(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    if codes.shape != (groups,):
+        raise SynthesisError(f"The talker returned codes of shape {codes.shape}; ({groups},) was due.")
+    return np.array(codes, dtype=np.int64)  # a copy: the adapter may reuse its buffer
 
 
 def as_synthesis_error(stage: str, exc: Exception) -> OuzelError:

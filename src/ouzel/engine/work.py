@@ -15,6 +15,7 @@ from ouzel.adapters import Codes
 from ouzel.audio.ring import ChunkRing
 from ouzel.engine.metrics import MetricsRecorder
 from ouzel.engine.segment import Segment
+from ouzel.engine.stages import Stages
 from ouzel.engine.stuck import RepeatDetector, SilenceDetector, StuckPolicy
 from ouzel.schedule import ScheduleRun, ScheduleSpec
 
@@ -44,13 +45,14 @@ class Work:
     All fields are guarded by the engine's lock, except that `abandoned` may be set by a finaliser without it, and that the
     talker thread owns the talker fields, the decoder thread the decoder fields, while the generation they noted is still current.
     The complete list (contract 7): talker state with its trailing rows, sampler history and generator; frames not shipped;
-    schedule run; decode jobs; decoder state; detectors; fade position; chunk index and ring; metrics.
+    schedule run; stages; decode jobs; decoder state; detectors; fade position; chunk index and ring; metrics.
     """
 
     def __init__(
         self,
         segments: Sequence[Segment],
         *,
+        stages: Stages,
         lock: threading.Lock,
         schedule: ScheduleSpec,
         initial_chunk: int | None,
@@ -59,6 +61,7 @@ class Work:
         recorder: MetricsRecorder,
     ) -> None:
         self.segments = tuple(segments)
+        self.stages: Stages | None = stages  # None at the end: what was moved away from is let go with its last utterance
         self.schedule = schedule
         self.initial_chunk = initial_chunk
         self.max_frames = max_frames  # of the whole utterance
@@ -151,6 +154,7 @@ class Work:
         return True
 
     def drop_states(self) -> None:
+        self.stages = None
         self.talker_state = None
         self.run = None
         self.repeats = None

@@ -72,6 +72,7 @@ class Runtime(Protocol):
         """Export the networks (`ouzel.models.base.Networks`) and add the artifacts to the bundle being made.
 
         weights: of talker and predictor, decoder: of the decoder; names in `offer`, "" for stages that are not. Files go to the
-        folder that has the runtime's name; only stages in `offer` are made.
+        folder that has the runtime's name; only stages in `offer` are made. A runtime whose arithmetic is approximate even at its
+        finest says what it keeps in an artifact's meta, under "parity" (tests/test_runtimes_matrix.py).
         Raises MissingExtraError without the conversion libraries.
         """
