@@ -142,6 +142,6 @@ def test_the_context_and_the_instruction_limit_of_the_deploy_file_hold(tiny_bund
 def test_bounds_of_the_queue_leave_the_deploy_file_its_other_options(tmp_path):
     path = write_bundle(tmp_path / "toy")
     (tmp_path / "own.yaml").write_text(DEPLOY, encoding="utf-8")
-    with registered(), load(path, deploy=tmp_path / "own.yaml", max_active=3, max_waiting=5, warm_up=False) as voice:
+    with registered(), ouzel.load(path, deploy=tmp_path / "own.yaml", max_active=3, max_waiting=5, warm_up=False) as voice:
         found = voice.engine.options
     assert (found.max_active, found.max_waiting, found.high_water_s, found.max_num_seqs) == (3, 5, 1.5, 16)
