@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ouzel.adapters import Rows
 from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import StageOptions
+from ouzel.runtimes.mnn import probe
 from ouzel.runtimes.mnn.module import Graph
 from ouzel.runtimes.mnn.transformer import Cache, Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
@@ -49,6 +50,8 @@ class MnnTalker:
             self.meta,
             self.hidden_size,
         )
+        hidden, logits = self.forward(MnnTalkerState(self._stack.cache(1)), probe.row(self.hidden_size))
+        probe.check("talker", artifact.weights, artifact.meta, {HIDDEN: hidden, LOGITS: logits})
 
     @property
     def hidden_size(self) -> int:
