@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from ouzel.adapters import SubtalkerSampling
 from ouzel.errors import BundleError
 from ouzel.runtimes.base import StageOptions
+from ouzel.runtimes.meta import sizes
 from ouzel.runtimes.mnn import probe
 from ouzel.runtimes.mnn.module import LOW, Graph
 from ouzel.runtimes.mnn.transformer import Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
-from ouzel.runtimes.onnxruntime.meta import sizes
 from ouzel.sampling import choose_residual
 
 if TYPE_CHECKING:
