@@ -127,7 +127,7 @@ def test_rows_of_another_shape_are_refused(core, shape):
 
 def quantised(weights: str, given: np.ndarray, split: tuple[int, ...]) -> list[np.ndarray]:
     """What torch makes of the module that was lowered, its weights and activations rounded by torchao."""
-    from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401
+    from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401  registers the operators
 
     from ouzel.runtimes.executorch.quantize import quantize
     from ouzel.runtimes.executorch.transformer import Transformer

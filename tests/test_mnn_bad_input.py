@@ -155,3 +155,22 @@ def test_a_graph_that_cannot_be_converted_says_why(tmp_path: Path) -> None:
     (tmp_path / "graph.onnx").write_bytes(b"no graph")
     with pytest.raises(OuzelError, match=r"could not convert graph\.onnx: ."):
         to_mnn(tmp_path / "graph.onnx", tmp_path / "graph.mnn", "fp32")
+
+
+@pytest.mark.parametrize(
+    ("weights", "stage"), [("fp32", "talker"), ("int4", "talker"), ("fp32", "predictor"), ("int8", "predictor")]
+)
+def test_weights_of_the_right_size_but_another_network_are_refused(
+    mnn_bundle: Callable[[str], Bundle], tmp_path: Path, weights: str, stage: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Checksums are compared when a bundle is opened; this is what changes behind them, or went wrong in a conversion."""
+    bundle = mnn_bundle(weights)
+    shutil.copytree(bundle.root, tmp_path / "bundle")
+    artifact, damaged = bundle.artifact(stage), replace(bundle, root=tmp_path / "bundle")
+    path = damaged.path(artifact.files[1])
+    content = path.read_bytes()
+    for wrong in (content[len(content) // 2 :] + content[: len(content) // 2], bytes(len(content))):
+        path.write_bytes(wrong)
+        with pytest.raises(BundleError, match=r"not what was converted|cannot be run: .* Convert or download"):
+            LOADERS[stage](damaged, artifact, ONE)
+    assert capfd.readouterr().out == ""

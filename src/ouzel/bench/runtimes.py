@@ -96,11 +96,10 @@ def measured(bundle: Bundle, wanted: Sequence[Target], pythons: Mapping[str, str
     for name, why in missing.items():
         note(f"{name} is left out: {why}")
     chosen = [cell for cell in cells if (cell.runtime, cell.stage, cell.weights) in kinds and cell.device == "cpu"]
-    progress = lambda step, fraction: note(step)  # noqa: E731
-    return list(measure_cells(bundle, chosen, [1], seconds=seconds, pythons=pythons, progress=progress))
+    return list(measure_cells(bundle, chosen, [1], seconds=seconds, pythons=pythons, progress=note))
 
 
-def note(text: str) -> None:
+def note(text: str, _fraction: float = 0.0) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ouzel.adapters import Codes
 from ouzel.errors import BundleError, SynthesisError, UsageError
-from ouzel.runtimes.onnxruntime.meta import sizes
+from ouzel.runtimes.meta import sizes
 
 Samples = NDArray[np.float32]
 

@@ -120,7 +120,7 @@ def lower(methods: Mapping[str, Traced], path: Path, target: Backend, progress: 
     try:
         from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
         from executorch.exir.passes import MemoryPlanningPass
-        from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401  shapes for tracing
+        from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401  imported for its shapes, which tracing needs
     except ImportError as error:
         raise MissingExtraError(f"ExecuTorch's exporter is incomplete ({error}): pip install 'ouzel[{EXTRA}]'.") from error
     parts = [partitioner(target)]

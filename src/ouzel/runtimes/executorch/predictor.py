@@ -13,7 +13,7 @@ from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.executorch.caches import KEYS, cache_inputs, empty_caches
 from ouzel.runtimes.executorch.library import executorch
 from ouzel.runtimes.executorch.program import Method, Program
-from ouzel.runtimes.onnxruntime.meta import sizes
+from ouzel.runtimes.meta import sizes
 from ouzel.sampling import choose_residual
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ouzel.adapters import Rows
-from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.executorch.caches import KEYS, cache_inputs, empty_caches
 from ouzel.runtimes.executorch.library import executorch
 from ouzel.runtimes.executorch.program import Method, Program
-from ouzel.runtimes.onnxruntime.meta import sizes
+from ouzel.runtimes.meta import sizes
+from ouzel.runtimes.talkers import SizedTalker
 
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle
@@ -33,13 +33,13 @@ class ExecuTorchTalkerState:
         self.caches = caches
 
 
-class ExecuTorchTalker:
+class ExecuTorchTalker(SizedTalker):
     """TalkerCore. One thread at a time; states share nothing but the program, which keeps nothing between calls."""
 
     def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the artifact's first file. BundleError when it or its meta is unusable."""
         keys = ("hidden_size", "vocab_size", "max_positions", "max_rows", *KEYS)
-        self._meta = meta = sizes(artifact.stage, artifact.meta, keys)
+        self.meta = meta = sizes(artifact.stage, artifact.meta, keys)
         self._torch = executorch().torch
         inputs = {"rows": (1, meta["max_rows"], self.hidden_size), "positions": (meta["max_rows"],)}
         method = Method(inputs | cache_inputs(meta, self.max_positions), outputs=2)
@@ -47,35 +47,19 @@ class ExecuTorchTalker:
         self._program = Program(path, {FORWARD: method}, backend=str(artifact.meta.get("backend")), threads=options.threads)
         self._positions = self._torch.arange(self.max_positions)
 
-    @property
-    def hidden_size(self) -> int:
-        return self._meta["hidden_size"]
-
-    @property
-    def vocab_size(self) -> int:
-        return self._meta["vocab_size"]
-
-    @property
-    def max_positions(self) -> int:
-        return self._meta["max_positions"]
-
     def start(self, positions: int) -> ExecuTorchTalkerState:
         """An empty state; it has room for max_positions rows whatever `positions` says."""
-        return ExecuTorchTalkerState(empty_caches(self._torch, self._meta, self.max_positions))
+        return ExecuTorchTalkerState(empty_caches(self._torch, self.meta, self.max_positions))
 
     def forward(self, state: ExecuTorchTalkerState, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Append rows float32 (n, hidden), n >= 1; (hidden (H,), logits (V,)) of the last one, fresh arrays.
 
         More rows than the program's bound are run in pieces of that size.
         """
-        count, length = len(rows), state.length + len(rows)
-        if rows.shape != (count, self.hidden_size) or not count:
-            raise SynthesisError(f"The talker takes rows of shape (n >= 1, {self.hidden_size}), not {rows.shape}.")
-        if length > self.max_positions:
-            raise SynthesisError(f"The talker's context of {self.max_positions} rows is full; {length} are needed.")
+        self._length_with(state.length, rows)
         given = self._torch.from_numpy(np.ascontiguousarray(rows[np.newaxis], np.float32))
-        bound = self._meta["max_rows"]
-        for first in range(0, count, bound):
+        bound = self.meta["max_rows"]
+        for first in range(0, len(rows), bound):
             piece = given[:, first : first + bound]
             last = state.length + piece.shape[1]
             hidden, logits = self._program.run(FORWARD, [piece, self._positions[state.length : last], *state.caches])

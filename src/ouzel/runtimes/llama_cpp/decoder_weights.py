@@ -17,7 +17,8 @@ from ouzel.errors import BundleError
 from ouzel.runtimes.llama_cpp.decoder_graph import KERNEL
 from ouzel.runtimes.llama_cpp.export_decoder import WAV
 from ouzel.runtimes.llama_cpp.gguf_file import GgufFile
-from ouzel.runtimes.llama_cpp.meta import number, sizes
+from ouzel.runtimes.llama_cpp.meta import number
+from ouzel.runtimes.meta import sizes
 
 Floats = NDArray[np.float32]
 Shapes = dict[str, tuple[int, ...]]
@@ -44,7 +45,7 @@ class DecoderMeta:
     @classmethod
     def parse(cls, artifact: Any) -> DecoderMeta:
         """Raises BundleError for what is missing, of the wrong kind or contradicts itself."""
-        size, meta = sizes(artifact, _SIZES), artifact.meta
+        size, meta = sizes(artifact.stage, artifact.meta, _SIZES), artifact.meta
         try:
             ratios, rates = (tuple(int(n) for n in meta[key]) for key in ("ratios", "rates"))
             units = tuple(tuple(int(j) for j in block) for block in meta["units"])

@@ -1,10 +1,9 @@
-"""Dimensions of a stage from its artifact's meta, and what the stage's options mean here."""
+"""Numbers of a stage from its artifact's meta, and what the stage's options mean here."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ouzel.errors import BundleError, UsageError
@@ -14,20 +13,10 @@ if TYPE_CHECKING:
     from ouzel.bundle import Artifact
 
 MAX_THREADS = 512  # of ggml
-_MOST = 1 << 20  # no dimension of a speech model comes near
-
-
-def sizes(artifact: Artifact, keys: Sequence[str]) -> dict[str, int]:
-    """The named whole numbers, each from 1 to 2^20; BundleError names the first that is missing or wrong."""
-    for key in keys:
-        value = artifact.meta.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
-            raise BundleError(f"The {artifact.stage}'s {key!r} in the manifest is {value!r}; convert the bundle again.")
-    return {key: artifact.meta[key] for key in keys}
 
 
 def number(artifact: Artifact, key: str) -> float:
-    """A positive finite number of the meta, as `sizes`."""
+    """A positive finite number of the meta. BundleError when it is missing or wrong."""
     value = artifact.meta.get(key)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < math.inf:
         raise BundleError(f"The {artifact.stage}'s {key!r} in the manifest is {value!r}; convert the bundle again.")

@@ -17,7 +17,8 @@ from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.llama_cpp.ggml import Arena, Backend, Graph, Tensor
 from ouzel.runtimes.llama_cpp.gguf_file import GgufFile
 from ouzel.runtimes.llama_cpp.library import library
-from ouzel.runtimes.llama_cpp.meta import number, sizes, threads_of
+from ouzel.runtimes.llama_cpp.meta import number, threads_of
+from ouzel.runtimes.meta import sizes
 from ouzel.sampling import choose_residual
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class LlamaPredictor:
 
     def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the artifact's first file and the bundle's embedding tables. BundleError when they do not fit."""
-        self.meta = sizes(artifact, _SIZES)
+        self.meta = sizes(artifact.stage, artifact.meta, _SIZES)
         self._epsilon, self._theta = number(artifact, "epsilon"), number(artifact, "theta")
         self._steps = self.meta["groups"] - 1
         if self.meta["positions"] != self.meta["groups"] + 1 or self.meta["heads"] % self.meta["kv_heads"]:

@@ -16,9 +16,11 @@ from ouzel.runtimes.llama_cpp.export import ARCHITECTURE, IDS
 from ouzel.runtimes.llama_cpp.gguf_file import GgufFile
 from ouzel.runtimes.llama_cpp.gguf_write import FP32
 from ouzel.runtimes.llama_cpp.library import Library, library
-from ouzel.runtimes.llama_cpp.meta import sizes, threads_of
+from ouzel.runtimes.llama_cpp.meta import threads_of
 from ouzel.runtimes.llama_cpp.structs import Batch
 from ouzel.runtimes.llama_cpp.switch import Switch
+from ouzel.runtimes.meta import sizes
+from ouzel.runtimes.talkers import SizedTalker
 
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle
@@ -84,14 +86,13 @@ class LlamaTalkerState:
         self._held[0] = context
 
 
-class LlamaTalker:
+class LlamaTalker(SizedTalker):
     """TalkerCore over a GGUF file of llama.cpp's architecture for this talker. One thread at a time, `interrupt` aside."""
 
     def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
         """Loads the artifact's first file. BundleError when it is of another model, lacks tensors or is damaged."""
-        self.meta = sizes(
-            artifact, ("hidden_size", "vocab_size", "layers", "heads", "kv_heads", "head_dim", "inner_size", "max_positions")
-        )
+        keys = ("hidden_size", "vocab_size", "layers", "heads", "kv_heads", "head_dim", "inner_size", "max_positions")
+        self.meta = sizes(artifact.stage, artifact.meta, keys)
         self.weights, self.threads = artifact.weights, threads_of(options)
         self.lib, self.switch = library(), Switch()
         file = GgufFile(bundle.path(artifact.files[0]))
@@ -99,18 +100,6 @@ class LlamaTalker:
         self.model = _Model(self.lib, file)
         self._vocabulary = self.lib.llama_vocab_n_tokens(self.lib.llama_model_get_vocab(self.model.pointer))
         self._pool: list[_Context] = []
-
-    @property
-    def hidden_size(self) -> int:
-        return self.meta["hidden_size"]
-
-    @property
-    def vocab_size(self) -> int:
-        return self.meta["vocab_size"]
-
-    @property
-    def max_positions(self) -> int:
-        return self.meta["max_positions"]
 
     def start(self, positions: int) -> LlamaTalkerState:
         """An empty state with room for at least `positions` rows; it doubles as needed, up to max_positions."""
@@ -125,11 +114,7 @@ class LlamaTalker:
 
         SynthesisError for rows of another shape, a full context, an interruption or a failure; the state is then as before.
         """
-        count, length = len(rows), state.length + len(rows)
-        if rows.shape != (count, self.hidden_size) or not count:
-            raise SynthesisError(f"The talker takes rows of shape (n >= 1, {self.hidden_size}), not {rows.shape}.")
-        if length > self.max_positions:
-            raise SynthesisError(f"The talker's context of {self.max_positions} rows is full; {length} are needed.")
+        count, length = len(rows), self._length_with(state.length, rows)
         if length > state.context.capacity:
             state.replace(self._grown(state.context, max(length, 2 * state.context.capacity)))
         given, context = np.ascontiguousarray(rows, np.float32), state.context

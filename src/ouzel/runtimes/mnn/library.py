@@ -21,7 +21,7 @@ SERIES = "3.6"
 """Versions that are known to work: how modules treat buffers is not part of MNN's documentation."""
 _PACKAGE = "MNN"
 _STDOUT = 1
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def version() -> str:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from ouzel.adapters import SubtalkerSampling
 from ouzel.errors import BundleError
 from ouzel.runtimes.base import StageOptions
-from ouzel.runtimes.mnn.module import LOW, Buffer, Graph
+from ouzel.runtimes.meta import sizes
+from ouzel.runtimes.mnn import probe
+from ouzel.runtimes.mnn.module import LOW, Graph
 from ouzel.runtimes.mnn.transformer import Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
-from ouzel.runtimes.onnxruntime.meta import sizes
 from ouzel.sampling import choose_residual
 
 if TYPE_CHECKING:
@@ -48,9 +49,12 @@ class MnnPredictor:
             meta["input_size"],
         )
         self._heads = [Graph(path, {HIDDEN: (1, meta["hidden_size"])}, [LOGITS], options, small=small) for path in heads]
-        state = Buffer((1, meta["hidden_size"]))
-        for head in self._heads:
-            head.expect([state.value], {LOGITS: (1, meta["vocab_size"])})
+        found = {}
+        (state,) = self._stack.run(self._stack.cache(1), probe.row(meta["input_size"]))
+        for q, head in enumerate(self._heads, 1):
+            head.expect([state], {LOGITS: (1, meta["vocab_size"])})
+            found[f"{LOGITS}.{q}"] = head.run([state])[0].read()[0].copy()
+        probe.check("code predictor", artifact.weights, artifact.meta, found)
         self._cache = self._stack.cache(meta["positions"])
         self._first = np.empty((2, meta["input_size"]), np.float32)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ouzel.errors import BundleError, MissingExtraError, choose
+from ouzel.errors import BundleError, MissingExtraError, SynthesisError, choose
 from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.mnn.decoder import MnnDecoder
-from ouzel.runtimes.mnn.library import version
-from ouzel.runtimes.mnn.module import DEVICES, LOW, thread_count
+from ouzel.runtimes.mnn.library import captured, version
+from ouzel.runtimes.mnn.module import DEVICES, LOW, last, thread_count
 from ouzel.runtimes.mnn.predictor import MnnPredictor
 from ouzel.runtimes.mnn.talker import MnnTalker
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 NAME = "mnn"
 WEIGHTS = ("int8", "int4", "fp32")
 OFFER = Offer({"talker": WEIGHTS, "predictor": WEIGHTS, "decoder": ("fp32",)}, extra="mnn")
+
+Core = TypeVar("Core")
 
 
 class Mnn:
@@ -38,11 +41,11 @@ class Mnn:
 
     def load_talker(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnTalker:
         """precision: "auto", the artifact's weights, or "low": half floats where there are any. UsageError for others."""
-        return MnnTalker(bundle, artifact, _checked(bundle, artifact, options))
+        return _load(MnnTalker, bundle, artifact, _checked(bundle, artifact, options))
 
     def load_predictor(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnPredictor:
         """As `load_talker`. Its weights are expanded to float32 unless the precision is "low" (docs/runtime-mnn.md)."""
-        return MnnPredictor(bundle, artifact, _checked(bundle, artifact, options))
+        return _load(MnnPredictor, bundle, artifact, _checked(bundle, artifact, options))
 
     def load_decoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> MnnDecoder:
         """As `load_talker`, on the CPU and in float32 only."""
@@ -52,9 +55,10 @@ class Mnn:
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Export talker, code predictor and decoder into the folder `mnn/` (see `Runtime.convert`)."""
         from ouzel.runtimes.mnn.convert import to_mnn
+        from ouzel.runtimes.mnn.probe import recorded
         from ouzel.runtimes.onnxruntime.export import part
         from ouzel.runtimes.onnxruntime.export_decoder import export_decoder
-        from ouzel.runtimes.onnxruntime.export_plain import export_plain_predictor, export_plain_talker
+        from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS, export_plain_predictor, export_plain_talker
 
         writer.versions["MNN"] = version()
         folder = writer.path(f"{NAME}/talker.mnn").parent
@@ -70,16 +74,33 @@ class Mnn:
             work = Path(name)
             network = networks.talker
             export_plain_talker(network, work, part(progress, "talker", 0.0, 0.4))
-            add("talker", weights, [work / "talker.onnx"], {**network.spec, "heads": network.config.num_attention_heads})
+            meta = {**network.spec, "heads": network.config.num_attention_heads}
+            meta["probe"] = recorded(network, meta["hidden_size"], network.caches(1), [HIDDEN, LOGITS])
+            add("talker", weights, [work / "talker.onnx"], meta)
             network = networks.predictor
             names = export_plain_predictor(network, work, part(progress, "code predictor", 0.5, 0.7))
             config = network.config
             meta = {**network.spec, "heads": config.num_attention_heads, "hidden_size": config.hidden_size}
+            outputs = [f"{LOGITS}.{q}" for q in range(1, meta["groups"])]
+            meta["probe"] = recorded(network, meta["input_size"], network.caches(), outputs)
             add("predictor", weights, [work / name for name in names if name.endswith(".onnx")], meta)
             network = networks.decoder
             export_decoder(network, work, part(progress, "decoder", 0.8, 0.9))
             add("decoder", decoder, [work / "decoder.onnx"], network.spec)
         progress("decoder", 1.0)
+
+
+def _load(
+    make: Callable[[Bundle, Artifact, StageOptions], Core], bundle: Bundle, artifact: Artifact, options: StageOptions
+) -> Core:
+    """The stage after its first run, of which MNN prints what went wrong."""
+    try:
+        with captured() as lines:
+            return make(bundle, artifact, options)
+    except SynthesisError as error:
+        raise BundleError(
+            f"The {artifact.stage} of this bundle cannot be run: {error} ({last(lines)}) Convert or download the bundle again."
+        ) from error
 
 
 def _checked(bundle: Bundle, artifact: Artifact, options: StageOptions) -> StageOptions:

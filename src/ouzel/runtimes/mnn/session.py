@@ -35,7 +35,7 @@ class Session:
                     self._net.setExternalFile(str(weights))
                 settings = {"backend": "CPU", "precision": _EXACT, "memory": 0, "power": 0, "numThread": threads}
                 self._session = self._net.createSession(settings)
-            except Exception:
+            except Exception:  # MNN raises what it likes; what it printed is the reason
                 self._session = None
         if self._session is None:
             raise BundleError(f"MNN {version()} cannot load {path}: {last(lines)} Convert the bundle again.")

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ouzel.adapters import Rows
-from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import StageOptions
+from ouzel.runtimes.meta import sizes
+from ouzel.runtimes.mnn import probe
 from ouzel.runtimes.mnn.module import Graph
 from ouzel.runtimes.mnn.transformer import Cache, Transformer
 from ouzel.runtimes.onnxruntime.export_plain import HIDDEN, LOGITS
-from ouzel.runtimes.onnxruntime.meta import sizes
+from ouzel.runtimes.talkers import SizedTalker
 
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle
@@ -34,7 +35,7 @@ class MnnTalkerState:
         return self.cache.length
 
 
-class MnnTalker:
+class MnnTalker(SizedTalker):
     """TalkerCore. One thread at a time. A step writes its own keys and values and copies none of the past."""
 
     def __init__(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> None:
@@ -49,18 +50,8 @@ class MnnTalker:
             self.meta,
             self.hidden_size,
         )
-
-    @property
-    def hidden_size(self) -> int:
-        return self.meta["hidden_size"]
-
-    @property
-    def vocab_size(self) -> int:
-        return self.meta["vocab_size"]
-
-    @property
-    def max_positions(self) -> int:
-        return self.meta["max_positions"]
+        hidden, logits = self.forward(MnnTalkerState(self._stack.cache(1)), probe.row(self.hidden_size))
+        probe.check("talker", artifact.weights, artifact.meta, {HIDDEN: hidden, LOGITS: logits})
 
     def start(self, positions: int) -> MnnTalkerState:
         """An empty state with room for 256 rows; it grows by as many when it must, whatever `positions` foresees."""
@@ -68,12 +59,7 @@ class MnnTalker:
 
     def forward(self, state: MnnTalkerState, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Append rows float32 (n, hidden), n >= 1; (hidden (H,), logits (V,)) of the last one, fresh arrays."""
-        count = len(rows)
-        if rows.shape != (count, self.hidden_size) or not count:
-            raise SynthesisError(f"The talker takes rows of shape (n >= 1, {self.hidden_size}), not {rows.shape}.")
-        length = state.length + count
-        if length > self.max_positions:
-            raise SynthesisError(f"The talker's context of {self.max_positions} rows is full; {length} are needed.")
+        count, length = len(rows), self._length_with(state.length, rows)
         if length > state.cache.capacity:
             state.cache = state.cache.copy_to(self._stack.cache(self._capacity(length)))
         for start in range(0, count, _PIECE):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ouzel.adapters import SubtalkerSampling
 from ouzel.errors import BundleError, SynthesisError
 from ouzel.runtimes.base import StageOptions
+from ouzel.runtimes.meta import sizes
 from ouzel.runtimes.onnxruntime.export import cache_names
-from ouzel.runtimes.onnxruntime.meta import sizes
 from ouzel.runtimes.onnxruntime.session import bind, buffer, open_session, run_bound, zeros
 from ouzel.sampling import is_greedy
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ouzel.adapters import Rows
-from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import StageOptions
+from ouzel.runtimes.meta import sizes
 from ouzel.runtimes.onnxruntime.export import cache_names
-from ouzel.runtimes.onnxruntime.meta import sizes
 from ouzel.runtimes.onnxruntime.session import bind, buffer, open_session, run_bound, zeros
+from ouzel.runtimes.talkers import SizedTalker
 
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle
@@ -56,7 +56,7 @@ class OrtTalkerState:
         self._held[0] = buffers
 
 
-class OrtTalker:
+class OrtTalker(SizedTalker):
     """TalkerCore. One thread at a time; other sessions may run meanwhile on other threads.
 
     Stale rows of reused buffers are never read, so results do not depend on earlier utterances.
@@ -75,30 +75,13 @@ class OrtTalker:
         # Bound now, so that a graph of another version is refused at load and not at the first utterance.
         self._pool = [_Buffers(self, min(_GRAIN, self.max_positions))]
 
-    @property
-    def hidden_size(self) -> int:
-        return self.meta["hidden_size"]
-
-    @property
-    def vocab_size(self) -> int:
-        return self.meta["vocab_size"]
-
-    @property
-    def max_positions(self) -> int:
-        return self.meta["max_positions"]
-
     def start(self, positions: int) -> OrtTalkerState:
         """An empty state with room for at least `positions` rows; it doubles as needed, up to max_positions."""
         return OrtTalkerState(self._take(positions), self._pool)
 
     def forward(self, state: OrtTalkerState, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Append rows float32 (n, hidden), n >= 1; (hidden (H,), logits (V,)) of the last one, fresh arrays."""
-        count = len(rows)
-        length = state.length + count
-        if rows.shape != (count, self.hidden_size) or not count:
-            raise SynthesisError(f"The talker takes rows of shape (n >= 1, {self.hidden_size}), not {rows.shape}.")
-        if length > self.max_positions:
-            raise SynthesisError(f"The talker's context of {self.max_positions} rows is full; {length} are needed.")
+        count, length = len(rows), self._length_with(state.length, rows)
         if length > state.buffers.capacity:
             state.replace(self._take(max(length, 2 * state.buffers.capacity)))
         binding = state.buffers.binding
