@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,6 +16,7 @@ from ouzel.api import Voice
 from ouzel.errors import OuzelError
 from ouzel.serve.app import create_app
 from ouzel.serve.desk import Desk
+from ouzel.serve.notify import READY, STOPPING, notify
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.transport import http_protocol, websocket_protocol
 
@@ -34,7 +36,8 @@ class _Server(uvicorn.Server):
 def run(settings: ServeSettings, load: Callable[[], Voice], *, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM (drain, then stop) or Ctrl-C (silence and stop), then return.
 
-    load: gives the voice, called in a thread. announce: told the address once the server listens, and "ready" once it speaks.
+    load: gives the voice, called in a thread. announce: told the address once the server listens, and once it is ready to speak
+    how long that took. A service manager is told likewise (ouzel.serve.notify).
     Raises OuzelError when the address is taken or the voice cannot be loaded.
     """
     listener = bind(settings.host, settings.port)
@@ -107,6 +110,7 @@ async def _serve(
             return
         log.info("stopping; up to %g s for what is being spoken", settings.drain_s)
         desk.drain()
+        notify(STOPPING)
         drained.append(asyncio.create_task(_drained(desk, server)))
 
     def interrupt() -> None:
@@ -115,6 +119,7 @@ async def _serve(
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
     loop.add_signal_handler(signal.SIGINT, interrupt)
+    began = time.monotonic()
     announce(f"listening on {address_of(listener)}")
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     loading = asyncio.create_task(asyncio.to_thread(load))
@@ -124,7 +129,8 @@ async def _serve(
         voice = await loading
         if not desk.draining:
             desk.open(voice)
-            announce("ready")
+            announce(f"ready after {time.monotonic() - began:.1f} s")
+            notify(READY)
         await serving
     finally:
         desk.stop()
