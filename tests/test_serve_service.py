@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 import httpx
-import pytest
 
 from cli_run import address_in, error_of, ouzel, start, until_ready
 from serve_case import served, toy_voice

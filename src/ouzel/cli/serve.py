@@ -38,7 +38,9 @@ ENVIRONMENT_KEY = "OUZEL_API_KEY"
 
 def add(commands: Any) -> None:
     parser: Parser = commands.add_parser("serve", help=HELP, description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--config", metavar="FILE", help="the options of this command in a YAML file; what is given here as well wins")
+    parser.add_argument(
+        "--config", metavar="FILE", help="the options of this command in a YAML file; what is given here as well wins"
+    )
     add_model(parser)
     net = parser.add_argument_group("network")
     net.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen on (default: %(default)s)")

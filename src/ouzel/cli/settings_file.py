@@ -69,7 +69,7 @@ def _value(reader: Reader, name: str, action: argparse.Action) -> Any:
         return None if block is None else json.dumps(block.data)
     if name == "voice_alias":
         aliases = reader.mapping(name)
-        return [] if aliases is None else [f"{alias}={aliases.text(alias, '')}" for alias in aliases.keys()]
+        return [] if aliases is None else [f"{alias}={aliases.text(alias, '')}" for alias in aliases.data]
     if action.nargs == 0:
         return reader.boolean(name, False)
     if isinstance(action, argparse._AppendAction):
@@ -79,10 +79,10 @@ def _value(reader: Reader, name: str, action: argparse.Action) -> Any:
         return found
     if action.type in _LEAST:
         return reader.integer(name, minimum=_LEAST[action.type])
-    text = reader.text(name, choices=tuple(action.choices or ()))
+    text = reader.text(name, "", choices=tuple(action.choices or ()))
     if not callable(action.type):
         return text
     try:
-        return action.type(text)
+        return action.type(str(text))
     except (argparse.ArgumentTypeError, ValueError) as error:
         raise ConfigError(f"{reader.where}: {name}: {error}.") from error

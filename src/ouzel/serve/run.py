@@ -75,7 +75,7 @@ def server_of(desk: Desk) -> uvicorn.Server:
         create_app(desk),
         http=http_protocol(desk.settings.write_stall_s),
         ws=websocket_protocol(desk.settings.write_stall_s),
-        ws_max_size=desk.settings.max_body_bytes,
+        ws_max_size=4 * desk.settings.max_body_bytes,  # bytes; a session counts characters, and says when there are too many
         ws_per_message_deflate=False,  # samples do not shrink
         loop="asyncio",
         lifespan="off",
