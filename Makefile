@@ -11,12 +11,13 @@ DEMO   := build/demo
 EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: say test test-executorch lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
+.PHONY: say test test-executorch test-clients lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
 	@echo 'make test               set up and run every test'
 	@echo 'make test-executorch    the tests of the runtime executorch, in a venv of its own (2 GB; minutes to lower the networks)'
+	@echo 'make test-clients       LiveKit and Pipecat speak through the server, in a venv of their own (minutes to install)'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
 	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package, then every runtime (minutes, 8 GB)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks   [SOAK=embedded]'
@@ -76,6 +77,16 @@ lint: $(VENV)/.test
 test-executorch: .venv-executorch/.done
 	.venv-executorch/bin/python -m pytest tests/test_executorch_*.py
 	.venv-executorch/bin/python -m pytest tests/test_runtimes_matrix.py tests/test_docs_commands.py -k executorch
+
+# Pipecat wants older versions of protobuf and others than constraints.txt has, hence pins and a venv of their own.
+.venv-clients/.done: pyproject.toml tools/clients/constraints.txt
+	test -x .venv-clients/bin/python || $(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/pip --disable-pip-version-check install -q -c tools/clients/constraints.txt -e '.[serve]' \
+		livekit-plugins-openai 'pipecat-ai[openai]' pytest hypothesis
+	@touch $@
+
+test-clients: .venv-clients/.done
+	.venv-clients/bin/python -m pytest tests/test_clients_*.py
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix src tests tools training

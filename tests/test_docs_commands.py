@@ -61,7 +61,7 @@ def test_make_target_exists(page: str, command: str):
 
 @pytest.mark.parametrize(("page", "command"), [s for s in SHOWN if s[1].startswith("pip")])
 def test_pip_names_extras_that_exist(page: str, command: str):
-    for extras in re.findall(r"\[([\w,-]+)\]", command):
+    for extras in re.findall(r"(?:\bouzel|\.)\[([\w,-]+)\]", command):
         assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
 
 
