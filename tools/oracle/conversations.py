@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 
 PATH = "/v1/audio/speech/stream"
 PATIENCE_S = 120.0
-VOICE = {"voice": "vivian", "language": "English", "max_new_tokens": 8, "seed": 1}
+VOICE = {"voice": "vivian", "language": "English", "max_new_tokens": 5, "seed": 1}
 PCM = {"type": "session.config", **VOICE, "response_format": "pcm", "stream_audio": True}
 FILES = {"type": "session.config", **VOICE}
 SENTENCES = PCM | {"split_granularity": "sentence"}
