@@ -78,15 +78,16 @@ test-executorch: .venv-executorch/.done
 	.venv-executorch/bin/python -m pytest tests/test_executorch_*.py
 	.venv-executorch/bin/python -m pytest tests/test_runtimes_matrix.py tests/test_docs_commands.py -k executorch
 
-# Pipecat wants older versions of protobuf and others than constraints.txt has, hence pins and a venv of their own.
+# Pipecat wants older versions of protobuf and others than constraints.txt has, hence pins and a venv of their own, without torch:
+# the fixtures of conftest.py need it, that of the embedded voice does not.
 .venv-clients/.done: pyproject.toml tools/clients/constraints.txt
 	test -x .venv-clients/bin/python || $(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/pip --disable-pip-version-check install -q -c tools/clients/constraints.txt -e '.[serve]' \
-		livekit-plugins-openai 'pipecat-ai[openai]' pytest hypothesis
+		livekit-plugins-openai 'pipecat-ai[openai]' pytest
 	@touch $@
 
 test-clients: .venv-clients/.done
-	.venv-clients/bin/python -m pytest tests/test_clients_*.py
+	PYTHONPATH=tests .venv-clients/bin/python -m pytest --noconftest -p embedded_case tests/test_clients_*.py
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix src tests tools training

