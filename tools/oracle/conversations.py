@@ -3,7 +3,7 @@
     conversations.py URL OUT.json        with a running vLLM-Omni 0.30.0; tests/golden/conversations.json was made by it
 
 tests/test_serve_conversations.py lets the same client talk to our server and compares. Written down are message types, their
-order and their fields; of audio only that there was some, and of errors their text, which nobody compares.
+order and their fields; of audio and of the words of errors only that there were some.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 
 PATH = "/v1/audio/speech/stream"
 PATIENCE_S = 600.0  # the real server may have a crowded machine
-VOICE = {"voice": "vivian", "language": "English", "max_new_tokens": 5, "seed": 1}
+VOICE = {"voice": "vivian", "language": "English", "max_new_tokens": 3, "seed": 1}
 PCM = {"type": "session.config", **VOICE, "response_format": "pcm", "stream_audio": True}
 FILES = {"type": "session.config", **VOICE}
 SENTENCES = PCM | {"split_granularity": "sentence"}
@@ -52,7 +52,7 @@ CONVERSATIONS: dict[str, list[object]] = {
     "one_utterance": [PCM, say("Hello there. "), say("How are you?"), DONE, CLOSE],
     "turns": [PCM, *UTTERANCE, Until("session.done"), *UTTERANCE, Until("session.done"), *UTTERANCE, CLOSE],
     "pipelined": [PCM, *UTTERANCE, *UTTERANCE, FILES, *UTTERANCE, CLOSE],
-    "file_by_default": [{"type": "session.config"}, say("Hi."), DONE, CLOSE],
+    "file_by_default": [{"type": "session.config", "max_new_tokens": 3}, say("Hi."), DONE, CLOSE],
     "file_wav": [FILES, *UTTERANCE, CLOSE],
     "file_pcm": [FILES | {"response_format": "pcm"}, *UTTERANCE, CLOSE],
     "file_flac": [FILES | {"response_format": "flac"}, *UTTERANCE, CLOSE],
@@ -138,8 +138,7 @@ REQUESTS: dict[str, tuple[str, str, Any]] = {
     "events": ("POST", "", SPEECH | {"response_format": "pcm", "stream": True}),
     "events_wav": ("POST", "", SPEECH | {"response_format": "wav", "stream_format": "sse"}),
     "bytes": ("POST", "", SPEECH | {"response_format": "pcm", "stream_format": "audio"}),
-    "bytes_win": ("POST", "", SPEECH | {"response_format": "wav", "stream_format": "audio", "stream": True}),
-    "rate": ("POST", "", SPEECH | {"response_format": "pcm", "sample_rate": 8000}),
+    "bytes_wav": ("POST", "", SPEECH | {"response_format": "wav", "stream_format": "audio", "stream": True}),
     "voice_object": ("POST", "", SPEECH | {"voice": {"id": "Vivian"}}),
     "voice_default": ("POST", "", SPEECH | {"voice": "default"}),
     "no_model": ("POST", "", {k: v for k, v in SPEECH.items() if k != "model"}),
@@ -206,7 +205,7 @@ def converse(url: str, script: list[object]) -> list[dict[str, Any]]:
 
 def _note(found: list[dict[str, Any]], message: str | bytes) -> None:
     if isinstance(message, str):
-        found.append(json.loads(message))
+        found.append(_outline(json.loads(message)))
     elif not found or "audio" not in found[-1]:
         found.append({"audio": True, "empty": not message})
 
@@ -220,7 +219,7 @@ def ask(url: str, method: str, path: str, body: Any) -> dict[str, Any]:
     kind = answer.headers.get("content-type", "").partition(";")[0]
     found: dict[str, Any] = {"status": answer.status_code, "type": kind, "counts": "x-vllm-omni-output-tokens" in answer.headers}
     if kind == "application/json":
-        found["json"] = _without_audio(answer.json())
+        found["json"] = _outline(answer.json())
     elif kind == "text/event-stream":
         found["events"] = list(_events(answer.text))
     else:
@@ -232,16 +231,22 @@ def _events(text: str) -> Iterator[dict[str, Any]]:
     last = None
     for block in text.strip().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines())
-        event = {"event": fields.get("event"), "data": _without_audio(json.loads(fields["data"]))}
+        event = {"event": fields.get("event"), "data": _outline(json.loads(fields["data"]))}
         if event != last:  # how many pieces there are is a matter of speed
             yield event
         last = event
 
 
-def _without_audio(data: Any) -> Any:
+def _outline(data: Any) -> Any:
+    """Without what is of no matter: audio, words of errors, folders of the machine."""
     if isinstance(data, dict):
-        return {k: bool(v) if k in ("audio", "audio_data") else _without_audio(v) for k, v in data.items()}
-    return [_without_audio(item) for item in data] if isinstance(data, list) else data
+        found = {k: _outline(v) for k, v in data.items() if k != "root"}
+        return (
+            found
+            | {k: bool(found[k]) for k in ("audio", "audio_data", "message") if k in found}
+            | ({"error": True} if isinstance(data.get("error"), str) else {})
+        )
+    return [_outline(item) for item in data] if isinstance(data, list) else data
 
 
 def main() -> None:
@@ -260,7 +265,10 @@ def main() -> None:
     for answers, name, question in work:
         if name not in answers:
             print(name, flush=True)
-            answers[name] = question()
+            answer = question()
+            if isinstance(answer, list) and {"closed": 1011} in answer:  # its machine is too crowded to answer a ping within 20 s
+                sys.exit(f"{name}: the server closed the connection with an internal error; try again")
+            answers[name] = answer
             out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
