@@ -18,19 +18,37 @@ import pytest
 INSECURE = "plain.test"  # leads here, but a browser does not know that this is no other machine
 EARS = """
 (() => {
-  const ears = (window.ears = { blocks: [], analyser: null, seeds: [], reads: [] });
-  const { connect } = AudioNode.prototype;
-  AudioNode.prototype.connect = function (to, ...rest) {
-    if (to instanceof AudioDestinationNode) {
-      const { context } = to;
-      ears.analyser = new AnalyserNode(context, { fftSize: 128 });
-      connect.call(this, ears.analyser);
-      const tap = context.createScriptProcessor(16384, 1, 1);  // large, since a busy page would lose blocks
-      tap.onaudioprocess = ({ inputBuffer }) => ears.blocks.push(inputBuffer.getChannelData(0).slice());
-      connect.call(this, tap);
-      connect.call(tap, to);
+  const ears = (window.ears = { blocks: [], fed: [], analyser: null, seeds: [], reads: [] });
+  const listen = async (track) => {
+    const reader = new MediaStreamTrackProcessor({ track, maxBufferSize: 10000 }).readable.getReader();
+    for (;;) {
+      const { value } = await reader.read();
+      if (!value) return;
+      const block = new Float32Array(value.numberOfFrames);
+      value.copyTo(block, { planeIndex: 0, format: "f32-planar" });
+      value.close();
+      ears.blocks.push(block);
     }
-    return connect.call(this, to, ...rest);
+  };
+  const { connect } = AudioNode.prototype;
+  window.AudioContext = class extends AudioContext {
+    constructor(...options) {
+      super(...options);
+      // One node that everything goes through, since what is connected later hears later.
+      this.ear = new GainNode(this);
+      ears.analyser = new AnalyserNode(this, { fftSize: 128 });
+      const tap = new MediaStreamAudioDestinationNode(this, { channelCount: 1 });
+      for (const node of [ears.analyser, tap, this.destination]) connect.call(this.ear, node);
+      listen(tap.stream.getAudioTracks()[0]);
+    }
+  };
+  AudioNode.prototype.connect = function (to, ...rest) {
+    return connect.call(this, to instanceof AudioDestinationNode ? to.context.ear : to, ...rest);
+  };
+  const { postMessage } = MessagePort.prototype;
+  MessagePort.prototype.postMessage = function (message, ...rest) {
+    if (message.samples) ears.fed.push(message.samples.slice());
+    return postMessage.call(this, message, ...rest);
   };
   const { fetch } = window;
   window.fetch = async (...asked) => {
@@ -41,7 +59,7 @@ EARS = """
   const { read } = ReadableStreamDefaultReader.prototype;
   ReadableStreamDefaultReader.prototype.read = async function () {
     const found = await read.call(this);
-    if (found.value) ears.reads.push(found.value.length);
+    if (found.value instanceof Uint8Array) ears.reads.push(found.value.length);
     return found;
   };
 })();
@@ -73,8 +91,8 @@ class Browser:
         self.element(name).click()
 
     def write(self, name: str, text: str) -> None:
-        self.element(name).clear()
-        self.element(name).send_keys(text)
+        """At once, not key by key."""
+        self.run("document.getElementById(arguments[0]).value = arguments[1]", name, text)
 
     def keys(self, *keys: str) -> None:
         """Whatever has the focus gets them; all are held down together."""
@@ -110,16 +128,32 @@ class Browser:
         )
 
     def heard(self) -> np.ndarray:
-        """float32; every sample that reached the loudspeaker's end of the graph since the page was opened."""
-        blocks = self.run("return ears.blocks.map((block) => Array.from(block))")
+        """float32; every sample that reached the end of the audio graph since the page was opened."""
+        return self._samples("blocks")
+
+    def fed(self) -> np.ndarray:
+        """float32; every sample that the audio thread was given."""
+        return self._samples("fed")
+
+    def forget(self) -> None:
+        """What was heard and fed so far."""
+        self.run("ears.blocks.length = ears.fed.length = 0")
+
+    def _samples(self, name: str) -> np.ndarray:
+        blocks = self.run("return ears[arguments[0]].map((block) => Array.from(block))", name)
         return np.concatenate([np.array(block, np.float32) for block in blocks]) if blocks else np.zeros(0, np.float32)
+
+    def wait_heard(self, count: int) -> None:
+        """Until so many samples that are not zero are in `heard`."""
+        script = "let n = 0; for (const block of ears.blocks) for (const x of block) n += x !== 0; return n"
+        self.wait(lambda: self.run(script) >= count)
 
     def logs(self) -> tuple[list[str], list[str]]:
         """(messages in the console, addresses that were asked for) since the last call."""
         console = [
             f"{entry['level']} {entry['message']}"
             for entry in self.driver.get_log("browser")
-            if "ScriptProcessorNode is deprecated" not in entry["message"]  # the ears'
+            if "ScriptProcessorNode is deprecated" not in entry["message"]  # of all there is, it alone needs no secure context
         ]
         asked = []
         for entry in self.driver.get_log("performance"):
