@@ -150,7 +150,7 @@ def test_a_gap_is_counted_and_nothing_is_lost(browser):
         browser.wait(lambda: browser.text("status").startswith("Spoken: "))
         gaps = browser.text("gaps")
         print(gaps)
-        assert gaps.startswith("1, ")
+        assert gaps.startswith("1 (")
         assert browser.text("length") == "0.96 s"
         expected = same_again(browser, server, "One two.")
         browser.wait_heard(np.count_nonzero(expected) - 1)  # the first after the gap, from which it fades in

@@ -36,18 +36,16 @@ function show(voices) {
   // Objects, or names alone; what has a `voice` is another name of that one.
   const own = voices.filter((voice) => !voice.voice).map((voice) => (voice.name ? voice : { id: voice, name: voice }));
   const chosen = $("voice").value;
-  $("voice").replaceChildren(...own.map((voice) => new Option(titleOf(voice), voice.id)));
-  if (own.some((voice) => voice.id === chosen)) $("voice").value = chosen;
+  $("voice").replaceChildren(...own.map(({ id, name }) => new Option(name, id)));
+  if (own.some(({ id }) => id === chosen)) $("voice").value = chosen;
+  $("voice").onchange = () => ($("voice-about").textContent = own.find(({ id }) => id === $("voice").value)?.description ?? "");
+  $("voice").onchange();
   $("voice-field").hidden = own.length === 0;
   $("instructions-field").hidden = model.task_type !== "VoiceDesign";
   const [slowest, fastest] = model.speeds;
   $("speed-field").hidden = slowest === fastest;
   Object.assign($("speed"), { min: slowest, max: fastest });
   $("forget").hidden = key.get() === null;
-}
-
-function titleOf({ name, description }) {
-  return description ? `${name}: ${description}` : name;
 }
 
 // ---- what goes wrong
@@ -158,7 +156,7 @@ function count(one) {
   $("heard").textContent = since(one.heardAt);
   $("rtf").textContent = one.rtf === null ? "–" : one.rtf.toFixed(2);
   $("depth").textContent = seconds(one.aheadS);
-  $("gaps").textContent = one.gaps === 0 ? "none" : `${one.gaps}, ${milliseconds(one.gapMs)}`;
+  $("gaps").textContent = one.gaps === 0 ? "none" : `${one.gaps} (${milliseconds(one.gapMs)})`;
   $("length").textContent = seconds(one.arrivedS);
 }
 
