@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from browser_case import INSECURE, browser, chromium  # noqa: F401  fixtures
+from browser_case import INSECURE
 from chopper import chopped
 from serve_case import served, toy_voice
 from toys import Barrier, ToyTalker

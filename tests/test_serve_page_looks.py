@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from browser_case import browser, chromium  # noqa: F401  fixtures
 from ouzel.api import load
 from serve_case import served
 
@@ -42,7 +41,7 @@ def picture(browser, name: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def spoken(chromium):  # noqa: F811
+def spoken(chromium):
     """The page after a text, as it comes out of the box."""
     with load("embedded", threads=1) as voice, served(voice) as server:
         chromium.look("light", 760, 900)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-
 import httpx
 import pytest
 
-from browser_case import browser, chromium  # noqa: F401  fixtures
 from ouzel.serve.desk import Desk
 from ouzel.serve.page import PAGE
 from serve_case import served, toy_voice

@@ -12,7 +12,18 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg"
 # Route -> file. No other name is ever looked up, so that there is no path to climb.
 PAGE = {"/": "index.html"} | {
     f"/page/{name}": name
-    for name in ("page.css", "icon.svg", "page.js", "api.js", "pcm.js", "speech.js", "player.js", "playout.js", "worklet.js", "timeline.js")
+    for name in (
+        "page.css",
+        "icon.svg",
+        "page.js",
+        "api.js",
+        "pcm.js",
+        "speech.js",
+        "player.js",
+        "playout.js",
+        "worklet.js",
+        "timeline.js",
+    )
 }
 # Nothing from elsewhere, nothing inline, in nobody's frame.
 POLICY = (
