@@ -79,15 +79,24 @@ def test_click_and_hear(browser, embedded):
         assert [url for url in asked if not url.startswith(server.url + "/")] == []
 
 
-def test_what_is_heard_is_what_was_sent(browser, server):
-    browser.open(server.url)
-    assert_heard(browser, server, "One two three four five.")
+@pytest.mark.parametrize("host", ["127.0.0.1", INSECURE])
+def test_what_is_heard_is_what_was_sent(browser, host):
+    """With a worklet, and over plain HTTP from another machine, where browsers give none."""
+    with toy_voice(ToyTalker(15)) as voice, served(voice, allowed_hosts=(INSECURE,)) as server:
+        opened(browser, server, host)
+        assert_heard(browser, server, "One two three four five.")
 
 
-def test_stop_silences_and_the_server_ends(browser):
+def opened(browser, server, host: str) -> None:
+    browser.open(server.url.replace("127.0.0.1", host))
+    assert browser.run("return 'audioWorklet' in AudioContext.prototype") == (host != INSECURE)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", INSECURE])
+def test_stop_silences_and_the_server_ends(browser, host):
     talker = ToyTalker(3000)
-    with toy_voice(talker) as voice, served(voice) as server:
-        browser.open(server.url)
+    with toy_voice(talker) as voice, served(voice, allowed_hosts=(INSECURE,)) as server:
+        opened(browser, server, host)
         browser.write("text", LONG)
         assert not browser.element("stop").is_enabled()
         browser.click("speak")
@@ -138,28 +147,23 @@ def test_leaving_the_page_ends_its_speech(browser):
         assert len(talker.states) == 0
 
 
-def test_a_gap_is_counted_and_nothing_is_lost(browser):
+@pytest.mark.parametrize("host", ["127.0.0.1", INSECURE])
+def test_a_gap_is_counted_and_nothing_is_lost(browser, host):
     barrier = Barrier(at=4)
-    with toy_voice(ToyTalker(12, on_step=barrier)) as voice, served(voice) as server:
-        browser.open(server.url)
+    with toy_voice(ToyTalker(12, on_step=barrier)) as voice, served(voice, allowed_hosts=(INSECURE,)) as server:
+        opened(browser, server, host)
         browser.write("text", "One two.")
         browser.click("speak")
         browser.wait(lambda: browser.text("heard") != "–" and browser.text("depth") == "0.00 s")
         time.sleep(0.3)
         barrier.go.set()
         browser.wait(lambda: browser.text("status").startswith("Spoken: "))
-        gaps = browser.text("gaps")
-        print(gaps)
-        assert gaps.startswith("1 (")
+        count = int(browser.text("gaps").partition(" (")[0])  # a busy machine may have more of them
+        assert count >= 1
         assert browser.text("length") == "0.96 s"
         expected = same_again(browser, server, "One two.")
-        browser.wait_heard(np.count_nonzero(expected) - 1)  # the first after the gap, from which it fades in
-        heard = np.trim_zeros(browser.heard(), "f")
-        begin, end = 1920, 6 * 1920  # the first frame, and those that certainly came after the gap
-        assert np.array_equal(heard[:begin], expected[np.flatnonzero(expected)[0] :][:begin])
-        tail = expected[-end:]
-        starts = [i for i in np.flatnonzero(heard == tail[0]) if np.array_equal(heard[i : i + end], tail)]
-        assert len(starts) == 1
+        assert np.array_equal(browser.fed(), expected)
+        browser.wait_heard(np.count_nonzero(expected) - count)  # where it fades in, the first one is 0
 
 
 def test_a_long_text_is_not_hoarded(browser):
@@ -178,17 +182,8 @@ def test_a_long_text_is_not_hoarded(browser):
         server.wait_idle()
 
 
-def test_a_page_from_elsewhere_plays_without_a_worklet(browser):
-    """Over plain HTTP from another machine browsers give no AudioWorklet."""
-    with toy_voice(ToyTalker(20)) as voice, served(voice, allowed_hosts=(INSECURE,)) as server:
-        browser.open(server.url.replace("127.0.0.1", INSECURE))
-        assert browser.run("return [isSecureContext, 'audioWorklet' in AudioContext.prototype]") == [False, False]
-        assert_heard(browser, server, "One two three.")
-        assert browser.logs()[0] == []
-
-
 def test_pieces_of_the_stream_may_split_a_sample(browser):
-    with toy_voice(ToyTalker(60)) as voice, served(voice) as server, chopped(server.url) as url:
+    with toy_voice(ToyTalker(25)) as voice, served(voice) as server, chopped(server.url) as url:
         browser.open(url)
         speak(browser, "One two three four five.")
         print("reads:", browser.run("return ears.reads"))

@@ -20,7 +20,7 @@ PAGE = {"/": "index.html"} | {
         "pcm.js",
         "speech.js",
         "player.js",
-        "playout.js",
+        "scheduled.js",
         "worklet.js",
         "timeline.js",
     )

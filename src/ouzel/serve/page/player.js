@@ -1,8 +1,7 @@
 // Samples to the loudspeaker.
 
-import { Playout } from "./playout.js";
+import { Scheduled } from "./scheduled.js";
 
-const BLOCK = 1024; // samples that the page's own thread fills at once
 const SETTLE_MS = 200; // until the output's own buffer and a fading stop have been heard
 
 /** An audio context at one rate, asleep while nobody plays. */
@@ -12,7 +11,7 @@ class Output {
   constructor(rate) {
     this.rate = rate;
     this.audio = new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
-    // Browsers give a worklet only to pages from this machine or over HTTPS; elsewhere the page's own thread has to do.
+    // Browsers give a worklet only to pages from this machine or over HTTPS; elsewhere pieces are scheduled.
     this.loaded = this.audio.audioWorklet?.addModule("page/worklet.js") ?? Promise.resolve();
   }
 
@@ -21,18 +20,14 @@ class Output {
     this.audio.resume();
   }
 
-  /** A node that plays, and how to tell it something. */
+  /** {node, post}: what plays, and how to tell it something. */
   open(onReport) {
     if (this.audio.audioWorklet) {
       const node = new AudioWorkletNode(this.audio, "speaker", { numberOfInputs: 0, outputChannelCount: [1] });
       node.port.onmessage = ({ data }) => onReport(data);
       return { node, post: (message) => node.port.postMessage(message, message.samples ? [message.samples.buffer] : []) };
     }
-    const node = this.audio.createScriptProcessor(BLOCK, 1, 1);
-    const playout = new Playout(this.rate, onReport);
-    node.onaudioprocess = ({ outputBuffer, playbackTime }) =>
-      playout.fill(outputBuffer.getChannelData(0), Math.round(playbackTime * this.rate));
-    return { node, post: (message) => playout.take(message) };
+    return new Scheduled(this.audio, onReport);
   }
 
   /** When a frame is, was or will be heard: ms, as of performance.now(). */
@@ -62,7 +57,7 @@ export class Player {
   #onReport;
   #over = false;
 
-  /** rate: Hz; a browser throws at what it cannot do. onReport(report, at): see playout.js; at: ms, as of performance.now(). */
+  /** rate: Hz; a browser throws at what it cannot do. onReport(report, at): see worklet.js; at: ms, as of performance.now(). */
   constructor(rate, onReport) {
     if (output?.rate !== rate) {
       const former = output;
