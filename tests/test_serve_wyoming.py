@@ -18,19 +18,12 @@ from wyoming.ping import Ping, Pong
 from wyoming.tts import Synthesize, SynthesizeChunk, SynthesizeStart, SynthesizeStop, SynthesizeVoice
 
 from embedded_case import assert_spoken, plan, planned
-from ouzel.api import Voice
-from ouzel.engine import Engine
 from ouzel.request import VoiceInfo
 from serve_case import WideDecoder
 from toys import Barrier, Failing, ToyFrontend, ToyTalker
-from wyoming_case import audio, errors, one_shot, shape, stream, until, wyoming_served
+from wyoming_case import audio, errors, one_shot, seeded, shape, stream, until, wyoming_served
 
 STREAMED = ["audio-start", "audio-chunk", "audio-stop", "synthesize-stopped"]
-
-
-def seeded(talker: ToyTalker | None = None, decoder: WideDecoder | None = None, frontend: ToyFrontend | None = None) -> Voice:
-    """Its speech can be compared: the protocol has no place for a seed."""
-    return Voice(Engine(talker or ToyTalker(), decoder or WideDecoder()), frontend or ToyFrontend(), name="toy-model", seed=7)
 
 
 @pytest.fixture(scope="module")

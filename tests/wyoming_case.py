@@ -12,11 +12,18 @@ from wyoming.event import Event
 from wyoming.tts import Synthesize, SynthesizeChunk, SynthesizeStart, SynthesizeStop, SynthesizeVoice
 
 from ouzel.api import Voice
+from ouzel.engine import Engine
 from ouzel.serve.run import address_of, bind
 from ouzel.serve.wyoming import WyomingServer
-from serve_case import Served, served
+from serve_case import Served, WideDecoder, served
+from toys import ToyFrontend, ToyTalker
 
 ENDLESS = " ".join(["word"] * 300)  # 3,600 frames of a toy that does not end by itself
+
+
+def seeded(talker: ToyTalker | None = None, decoder: WideDecoder | None = None, frontend: ToyFrontend | None = None) -> Voice:
+    """Its speech can be compared: the protocol has no place for a seed."""
+    return Voice(Engine(talker or ToyTalker(), decoder or WideDecoder()), frontend or ToyFrontend(), name="toy-model", seed=7)
 
 
 class WyomingServed:
