@@ -17,6 +17,8 @@ from wyoming.info import Describe
 from ouzel.errors import UsageError
 from ouzel.serve import wyoming_events
 from ouzel.serve.wyoming_events import MAX_PAYLOAD_BYTES, most_bytes
+from ouzel.serve.wyoming_session import MAX_UNSPOKEN
+from toys import Barrier, ToyTalker
 from wyoming_case import audio, errors, one_shot, seeded, shape, stream, wyoming_served
 
 MOST = most_bytes(20_000)
@@ -85,13 +87,26 @@ def test_what_is_no_event_is_an_error_and_the_end(server, data):
     assert server.ask(Describe().event(), last="info")
 
 
-def test_http_of_a_web_page_gets_no_further_than_its_first_line(server):
+def test_http_of_a_web_page_gets_no_further_than_its_first_line():
     """A page may make a browser send this here, and has the body in its hands."""
     body = line(data={"text": "one"})
     head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body)
-    before = server.desk.voice.engine
-    assert shape(answers(server, head + body, more=True)) == ["error"]
-    assert before is server.desk.voice.engine
+    talker = ToyTalker(3)
+    with seeded(talker) as voice, wyoming_served(voice) as server:
+        assert shape(answers(server, head + body, more=True)) == ["error"]
+        assert talker.steps == 0
+        assert shape(answers(server, body + line(data={"text": ""}), more=True))[-1] == "error"
+        assert talker.steps > 0
+
+
+def test_a_flood_of_requests_is_refused():
+    """Of such as have no text in them, whose number nothing else limits."""
+    barrier = Barrier(at=0)
+    with seeded(ToyTalker(3, on_step=barrier)) as voice, wyoming_served(voice) as server:
+        data = line(data={"text": "one"}) + line("synthesize-stop") * (MAX_UNSPOKEN + 1)
+        (found,) = answers(server, data, more=True)
+        assert (found.type, found.data["code"]) == ("error", "RateLimitError")
+        barrier.go.set()
 
 
 @pytest.mark.parametrize("data", [b"", b"{", line(data_length=10) + b"{", line(payload_length=10) + b"\x00"], ids=repr)

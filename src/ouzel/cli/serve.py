@@ -47,14 +47,14 @@ def add(commands: Any) -> None:
     )
     net.add_argument("--cors-origin", metavar="ORIGIN", action="append", default=[], help="web pages that may use the server")
     net.add_argument(
+        "--allowed-host", metavar="NAME", action="append", default=[], help="name of this machine besides localhost, for browsers"
+    )
+    net.add_argument(
         "--wyoming",
         metavar="URI",
         action="append",
         default=[],
         help="also speak Wyoming, for Home Assistant, on tcp://HOST:PORT or unix:///PATH; may be given again",
-    )
-    net.add_argument(
-        "--allowed-host", metavar="NAME", action="append", default=[], help="name of this machine besides localhost, for browsers"
     )
     api = parser.add_argument_group("interface")
     api.add_argument(

@@ -29,6 +29,7 @@ from ouzel.text import Splitter
 log = logging.getLogger("ouzel.serve")
 ROUTE = "wyoming"
 BYTES, CHANNELS = 2, 1  # of a sample
+MAX_UNSPOKEN = 1 << 14  # requests, sentences and errors that wait for one client
 LAST_WORDS_S = 1.0  # at the end of a connection, for the last event to arrive
 
 
@@ -102,8 +103,12 @@ class WyomingSession:
                 return
             if event is None:
                 return
+            await asyncio.sleep(0)  # a buffer full of events would keep the loop from everybody else
             self._active_at = time.monotonic()
             await self._handle(event)
+            if self._unspoken > MAX_UNSPOKEN:
+                await self._send(error_event(ApiError(429, f"More than {MAX_UNSPOKEN:,} events wait to be answered.")))
+                return
 
     async def _handle(self, event: Event) -> None:
         """Other events than these are none of ours: Home Assistant sends new ones before servers know them."""
