@@ -289,10 +289,13 @@ def test_the_command_speaks_http_and_wyoming_and_ends_cleanly(tmp_path):
             process.terminate()
             await until(client, "")
 
-    first, second = (asyncio.run(talk(uri)) for uri in uris.groups())
+    try:
+        first, second = (asyncio.run(talk(uri)) for uri in uris.groups())
+        asyncio.run(linger(uris[1]))
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert first == second != b""
-    asyncio.run(linger(uris[1]))
-    out, err = process.communicate(timeout=60)
     log = err.decode()
     assert (process.returncode, out) == (0, b""), log
     assert "Traceback" not in log
@@ -360,3 +363,9 @@ def test_a_taken_address_is_one_sentence(tmp_path):
         assert (tmp_path / "s").exists()
     refused(f"unix://{tmp_path / 'no' / 's'}")
     refused(f"unix://{tmp_path / ('s' * 200)}")
+
+
+@pytest.mark.parametrize("settings", [{"host": "x" * 70}, {"wyoming": (f"tcp://{'x' * 70}:1",)}], ids=["http", "wyoming"])
+def test_a_name_that_cannot_be_one_is_one_sentence(settings):
+    with pytest.raises(OuzelError, match=r"^The address 'x+' is not known here: .+\.$"):
+        run(ServeSettings(**{"port": 0, "allow_unauthenticated": True} | settings), lambda: pytest.fail("nothing is loaded"))

@@ -40,8 +40,8 @@ class _Server(uvicorn.Server):
 def run(settings: ServeSettings, load: Callable[[], Voice], *, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM (drain, then stop) or Ctrl-C (silence and stop), then return.
 
-    load: gives the voice, called in a thread. announce: told the address once the server listens, and "ready" once it speaks.
-    Raises OuzelError when the address is taken or the voice cannot be loaded.
+    load: gives the voice, called in a thread. announce: told the addresses once the server listens, and "ready" once it speaks.
+    Raises OuzelError when an address is taken or the voice cannot be loaded.
     """
     with ExitStack() as opened:
         listener = opened.enter_context(bind(settings.host, settings.port))
@@ -53,8 +53,8 @@ def bind(host: str, port: int, option: str = "--port") -> socket.socket:
     """A listening socket. option: of the command line, to choose another. Raises OuzelError in one sentence."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except socket.gaierror as error:
-        raise OuzelError(f"The address {host!r} is not known here: {error.strerror}.") from error
+    except (socket.gaierror, UnicodeError) as error:  # the second of what cannot be a name
+        raise OuzelError(f"The address {host!r} is not known here: {getattr(error, 'strerror', error)}.") from error
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
