@@ -6,17 +6,23 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from ouzel.api import Voice
 from ouzel.errors import OuzelError
+from ouzel.serve.address import Address, remove_stale
 from ouzel.serve.app import create_app
 from ouzel.serve.desk import Desk
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.transport import http_protocol, websocket_protocol
+
+if TYPE_CHECKING:
+    from ouzel.serve.wyoming import WyomingServer
 
 log = logging.getLogger("ouzel.serve")
 BACKLOG = 128
@@ -34,22 +40,21 @@ class _Server(uvicorn.Server):
 def run(settings: ServeSettings, load: Callable[[], Voice], *, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM (drain, then stop) or Ctrl-C (silence and stop), then return.
 
-    load: gives the voice, called in a thread. announce: told the address once the server listens, and "ready" once it speaks.
-    Raises OuzelError when the address is taken or the voice cannot be loaded.
+    load: gives the voice, called in a thread. announce: told the addresses once the server listens, and "ready" once it speaks.
+    Raises OuzelError when an address is taken or the voice cannot be loaded.
     """
-    listener = bind(settings.host, settings.port)
-    try:
-        asyncio.run(_serve(settings, load, listener, announce))
-    finally:
-        listener.close()
+    with ExitStack() as opened:
+        listener = opened.enter_context(bind(settings.host, settings.port))
+        wyoming = [opened.enter_context(_wyoming_listener(Address.parse(uri))) for uri in settings.wyoming]
+        asyncio.run(_serve(settings, load, listener, wyoming, announce))
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OuzelError in one sentence."""
+def bind(host: str, port: int, option: str = "--port") -> socket.socket:
+    """A listening socket. option: of the command line, to choose another. Raises OuzelError in one sentence."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except socket.gaierror as error:
-        raise OuzelError(f"The address {host!r} is not known here: {error.strerror}.") from error
+    except (socket.gaierror, UnicodeError) as error:  # the second of what cannot be a name
+        raise OuzelError(f"The address {host!r} is not known here: {getattr(error, 'strerror', error)}.") from error
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -57,13 +62,37 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)  # who connects from now on waits, and is not refused
     except OSError as error:
         listener.close()
-        raise OuzelError(f"Cannot listen on {host}:{port}: {error.strerror or error}; choose another --port.") from error
+        raise OuzelError(f"Cannot listen on {host}:{port}: {error.strerror or error}; choose another {option}.") from error
     return listener
 
 
-def address_of(listener: socket.socket) -> str:
+@contextmanager
+def _wyoming_listener(address: Address) -> Iterator[socket.socket]:
+    """A listening socket while the block runs; the file of a Unix socket goes with it. Raises OuzelError in one sentence."""
+    if not address.path:
+        with bind(address.host, address.port, "--wyoming") as listener:
+            yield listener
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        try:
+            remove_stale(address.path)
+            listener.bind(address.path)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OuzelError(f"Cannot listen on {address.path}: {reason}; choose another --wyoming.") from error
+        try:
+            yield listener
+        finally:
+            Path(address.path).unlink(missing_ok=True)
+
+
+def address_of(listener: socket.socket, scheme: str = "http") -> str:
+    """What a client gives to reach a listening socket."""
+    if listener.family == socket.AF_UNIX:
+        return f"unix://{listener.getsockname()}"
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def server_of(desk: Desk) -> uvicorn.Server:
@@ -93,7 +122,11 @@ def _unexpected(record: logging.LogRecord) -> bool:
 
 
 async def _serve(
-    settings: ServeSettings, load: Callable[[], Voice], listener: socket.socket, announce: Callable[[str], None]
+    settings: ServeSettings,
+    load: Callable[[], Voice],
+    listener: socket.socket,
+    wyoming_listeners: Sequence[socket.socket],
+    announce: Callable[[str], None],
 ) -> None:
     desk = Desk(settings)
     server = server_of(desk)
@@ -115,20 +148,29 @@ async def _serve(
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
     loop.add_signal_handler(signal.SIGINT, interrupt)
-    announce(f"listening on {address_of(listener)}")
+    announce(" and ".join([f"listening on {address_of(listener)}", *(address_of(w, "tcp") for w in wyoming_listeners)]))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     loading = asyncio.create_task(asyncio.to_thread(load))
     voice: Voice | None = None
+    wyoming: WyomingServer | None = None
     try:
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         voice = await loading
         if not desk.draining:
             desk.open(voice)
+            if wyoming_listeners:
+                from ouzel.serve.wyoming import WyomingServer
+
+                # Not before there is a voice: such a client cannot be told to come back later, it waits to be accepted.
+                wyoming = WyomingServer(desk)
+                await wyoming.start(wyoming_listeners)
             announce("ready")
         await serving
     finally:
         desk.stop()
         server.should_exit = server.force_exit = True
+        if wyoming is not None:
+            await wyoming.close()
         await asyncio.gather(serving, *drained, return_exceptions=True)
         loop.remove_signal_handler(signal.SIGTERM)
         loop.remove_signal_handler(signal.SIGINT)
