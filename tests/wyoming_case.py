@@ -13,7 +13,7 @@ from wyoming.tts import Synthesize, SynthesizeChunk, SynthesizeStart, Synthesize
 
 from ouzel.api import Voice
 from ouzel.engine import Engine
-from ouzel.serve.run import address_of, bind
+from ouzel.serve.listening import address_of, bind
 from ouzel.serve.wyoming import WyomingServer
 from serve_case import Served, WideDecoder, served
 from toys import ToyFrontend, ToyTalker

@@ -1,4 +1,4 @@
-"""Listening: bind, load the voice while /health already answers, serve, drain, stop."""
+"""From the start to the end of the process: load the voice while /health already answers, serve, drain, stop."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 import logging
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from ouzel.api import Voice
-from ouzel.errors import OuzelError
-from ouzel.serve.address import Address, remove_stale
 from ouzel.serve.app import create_app
 from ouzel.serve.desk import Desk
+from ouzel.serve.listening import BACKLOG, address_of, bind, wyoming_listener
+from ouzel.serve.notify import READY, STOPPING, notify
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.transport import http_protocol, websocket_protocol
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ouzel.serve.wyoming import WyomingServer
 
 log = logging.getLogger("ouzel.serve")
-BACKLOG = 128
 KEEP_ALIVE_S = 30
 
 
@@ -40,59 +39,14 @@ class _Server(uvicorn.Server):
 def run(settings: ServeSettings, load: Callable[[], Voice], *, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM (drain, then stop) or Ctrl-C (silence and stop), then return.
 
-    load: gives the voice, called in a thread. announce: told the addresses once the server listens, and "ready" once it speaks.
+    load: gives the voice, called in a thread. announce: told the addresses once the server listens, and once it is ready to speak
+    how long that took. A service manager is told likewise (ouzel.serve.notify).
     Raises OuzelError when an address is taken or the voice cannot be loaded.
     """
     with ExitStack() as opened:
         listener = opened.enter_context(bind(settings.host, settings.port))
-        wyoming = [opened.enter_context(_wyoming_listener(Address.parse(uri))) for uri in settings.wyoming]
+        wyoming = [opened.enter_context(wyoming_listener(uri)) for uri in settings.wyoming]
         asyncio.run(_serve(settings, load, listener, wyoming, announce))
-
-
-def bind(host: str, port: int, option: str = "--port") -> socket.socket:
-    """A listening socket. option: of the command line, to choose another. Raises OuzelError in one sentence."""
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except (socket.gaierror, UnicodeError) as error:  # the second of what cannot be a name
-        raise OuzelError(f"The address {host!r} is not known here: {getattr(error, 'strerror', error)}.") from error
-    listener = socket.socket(family, kind, proto)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)  # who connects from now on waits, and is not refused
-    except OSError as error:
-        listener.close()
-        raise OuzelError(f"Cannot listen on {host}:{port}: {error.strerror or error}; choose another {option}.") from error
-    return listener
-
-
-@contextmanager
-def _wyoming_listener(address: Address) -> Iterator[socket.socket]:
-    """A listening socket while the block runs; the file of a Unix socket goes with it. Raises OuzelError in one sentence."""
-    if not address.path:
-        with bind(address.host, address.port, "--wyoming") as listener:
-            yield listener
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        try:
-            remove_stale(address.path)
-            listener.bind(address.path)
-            listener.listen(BACKLOG)
-        except OSError as error:
-            reason = error.strerror or error
-            raise OuzelError(f"Cannot listen on {address.path}: {reason}; choose another --wyoming.") from error
-        try:
-            yield listener
-        finally:
-            Path(address.path).unlink(missing_ok=True)
-
-
-def address_of(listener: socket.socket, scheme: str = "http") -> str:
-    """What a client gives to reach a listening socket."""
-    if listener.family == socket.AF_UNIX:
-        return f"unix://{listener.getsockname()}"
-    host, port = listener.getsockname()[:2]
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def server_of(desk: Desk) -> uvicorn.Server:
@@ -101,7 +55,7 @@ def server_of(desk: Desk) -> uvicorn.Server:
         create_app(desk),
         http=http_protocol(desk.settings.write_stall_s),
         ws=websocket_protocol(desk.settings.write_stall_s),
-        ws_max_size=desk.settings.max_body_bytes,
+        ws_max_size=4 * desk.settings.max_body_bytes,  # bytes; a session counts characters, and says when there are too many
         ws_per_message_deflate=False,  # samples do not shrink
         loop="asyncio",
         lifespan="off",
@@ -140,6 +94,7 @@ async def _serve(
             return
         log.info("stopping; up to %g s for what is being spoken", settings.drain_s)
         desk.drain()
+        notify(STOPPING)
         drained.append(asyncio.create_task(_drained(desk, server)))
 
     def interrupt() -> None:
@@ -148,6 +103,7 @@ async def _serve(
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
     loop.add_signal_handler(signal.SIGINT, interrupt)
+    began = time.monotonic()
     announce(" and ".join([f"listening on {address_of(listener)}", *(address_of(w, "tcp") for w in wyoming_listeners)]))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     loading = asyncio.create_task(asyncio.to_thread(load))
@@ -164,7 +120,8 @@ async def _serve(
                 # Not before there is a voice: such a client cannot be told to come back later, it waits to be accepted.
                 wyoming = WyomingServer(desk)
                 await wyoming.start(wyoming_listeners)
-            announce("ready")
+            announce(f"ready after {time.monotonic() - began:.1f} s")
+            notify(READY)
         await serving
     finally:
         desk.stop()
