@@ -41,20 +41,23 @@ def speak(browser, text: str) -> None:
     browser.wait(lambda: browser.text("status").startswith("Spoken: "))
 
 
-def assert_heard(browser, server, text: str) -> None:
-    """Spoken without a gap, the loudspeaker gets exactly the server's samples, and silence around them."""
-    for _ in range(5):  # a busy machine may not keep up; what a gap does has a test of its own
-        browser.forget()
-        speak(browser, text)
-        if browser.text("gaps") == "none":
-            break
-    expected = same_again(browser, server, text)
-    browser.wait_heard(np.count_nonzero(expected))
-    heard = browser.heard()
-    first = int(np.flatnonzero(heard)[0]) - int(np.flatnonzero(expected)[0])
-    assert np.array_equal(heard[first : first + len(expected)], expected)
-    assert np.count_nonzero(heard) <= np.count_nonzero(expected) + 400  # the end fades out
-    assert browser.text("length") == f"{len(expected) / 24000:.2f} s"
+def heard_exactly(browser, expected: np.ndarray) -> bool:
+    """Whether these samples came out in one piece, with silence on both sides."""
+    sound = np.trim_zeros(expected)
+
+    def found() -> bool:
+        heard = browser.heard()
+        for at in np.flatnonzero(heard[: -len(sound)] == sound[0]):
+            if np.array_equal(heard[at : at + len(sound)], sound):
+                after = heard[at + len(sound) + 400 :]  # it fades out
+                return not heard[max(0, at - 100) : at].any() and not after.any()
+        return False
+
+    try:
+        browser.wait(found, timeout=5)
+    except AssertionError:
+        return False
+    return True
 
 
 def test_click_and_hear(browser, embedded):
@@ -83,8 +86,16 @@ def test_click_and_hear(browser, embedded):
 def test_what_is_heard_is_what_was_sent(browser, host):
     """With a worklet, and over plain HTTP from another machine, where browsers give none."""
     with toy_voice(ToyTalker(15)) as voice, served(voice, allowed_hosts=(INSECURE,)) as server:
-        opened(browser, server, host)
-        assert_heard(browser, server, "One two three four five.")
+        for _ in range(5):  # a busy machine may not keep up; what a gap does has a test of its own
+            opened(browser, server, host)
+            speak(browser, "One two three four five.")
+            expected = same_again(browser, server, "One two three four five.")
+            assert np.array_equal(browser.fed(), expected)
+            exact = heard_exactly(browser, expected)
+            # The audio thread is exact whenever it had enough; a schedule is not if it was late.
+            if browser.text("gaps") == "none" and (exact or host != INSECURE):
+                break
+        assert exact
 
 
 def opened(browser, server, host: str) -> None:

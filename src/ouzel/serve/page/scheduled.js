@@ -3,7 +3,7 @@
 
 const REPORT_MS = 50;
 const REFILL_S = 0.2;
-const LEAD_S = 0.03; // from the decision to play to the first sample
+const LEAD_S = 0.1; // from the decision to play to the first sample: one that comes late runs into the next
 const FADE_S = 0.002;
 
 export class Scheduled {
