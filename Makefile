@@ -11,7 +11,7 @@ DEMO   := build/demo
 EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: say test test-executorch browser page-picture lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
+.PHONY: say test test-executorch test-clients browser page-picture lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
@@ -19,6 +19,7 @@ help:
 	@echo 'make test-executorch    the tests of the runtime executorch, in a venv of its own (2 GB; minutes to lower the networks)'
 	@echo 'make browser            install the Chromium of Debian, in which the tests try the page of the server (root; 0.4 GB)'
 	@echo 'make page-picture       renew docs/serve-page.png'
+	@echo 'make test-clients       LiveKit and Pipecat speak through the server, in a venv of their own (minutes to install)'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
 	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package, then every runtime (minutes, 8 GB)'
 	@echo 'make soak               1,000 random start/cancel points, leak and bit-equality checks   [SOAK=embedded]'
@@ -86,6 +87,17 @@ lint: $(VENV)/.test
 test-executorch: .venv-executorch/.done
 	.venv-executorch/bin/python -m pytest tests/test_executorch_*.py
 	.venv-executorch/bin/python -m pytest tests/test_runtimes_matrix.py tests/test_docs_commands.py -k executorch
+
+# Pipecat wants older versions of protobuf and others than constraints.txt has, hence pins and a venv of their own, without torch:
+# the fixtures of conftest.py need it, that of the embedded voice does not.
+.venv-clients/.done: pyproject.toml tools/clients/constraints.txt
+	test -x .venv-clients/bin/python || $(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/pip --disable-pip-version-check install -q -c tools/clients/constraints.txt -e '.[serve]' \
+		livekit-plugins-openai 'pipecat-ai[openai]' pytest
+	@touch $@
+
+test-clients: .venv-clients/.done
+	PYTHONPATH=tests .venv-clients/bin/python -m pytest --noconftest -p embedded_case tests/test_clients_*.py
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix src tests tools training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -60,3 +61,17 @@ def error_of(done: subprocess.CompletedProcess[bytes], code: int = 2) -> str:
 def made(home: Path) -> list[str]:
     """What lies in the home folder beside what belongs there."""
     return sorted(p.name for p in home.iterdir() if p.name not in ("models", "cache"))
+
+
+def until_ready(process: subprocess.Popen) -> list[str]:
+    """The lines on stderr of a server that starts, the one that says it is ready last."""
+    lines: list[str] = []
+    while not (lines and "ready after" in lines[-1]):
+        line = process.stderr.readline()
+        lines.append(line if isinstance(line, str) else line.decode())
+        assert lines[-1], f"it ended: {''.join(lines)}"
+    return lines
+
+
+def address_in(lines: list[str]) -> str:
+    return next(re.search(r"listening on (http://[^\s\"]+)", line)[1] for line in lines if "listening on http" in line)

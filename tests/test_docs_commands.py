@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_run import environment
+from cli_run import environment, until_ready
 from hub_server import hub_server
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +61,7 @@ def test_make_target_exists(page: str, command: str):
 
 @pytest.mark.parametrize(("page", "command"), [s for s in SHOWN if s[1].startswith("pip")])
 def test_pip_names_extras_that_exist(page: str, command: str):
-    for extras in re.findall(r"\[([\w,-]+)\]", command):
+    for extras in re.findall(r"(?:\bouzel|\.)\[([\w,-]+)\]", command):
         assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
 
 
@@ -87,6 +87,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
     if page not in EMPTY_STORE:
         shutil.copytree(tiny_bundle, home / "models" / "default")
     (tmp_path / "chapter.txt").write_text("It was late. Nobody spoke.", encoding="utf-8")
+    shutil.copy(ROOT / "service" / "serve.yaml", tmp_path)
     env = environment(home, {"HOME": str(home), "HF_ENDPOINT": hub.url, "PATH": "/usr/bin:/bin"})
     for command in (c for name, c in SHOWN if name == page and c.startswith(("ouzel", "python"))):
         words = shlex.split(command, comments=True)
@@ -103,11 +104,11 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
 
 
 def serve(words: list[str], folder: Path, env: dict[str, str]) -> None:
-    """A server comes up, says that it is ready, and ends when it is told to."""
+    """A server comes up on free ports, says that it is ready, and ends when it is told to."""
+    words = ["tcp://127.0.0.1:0" if word.startswith("tcp://") else word for word in words]
     process = subprocess.Popen([*words, "--port", "0"], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
     try:
-        assert "listening on" in process.stderr.readline()
-        assert process.stderr.readline() == "ouzel: ready\n"
+        until_ready(process)
     finally:
         process.terminate()
     assert process.wait(60) == 0

@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from cli_run import start
+from cli_run import address_in, start, until_ready
 from ouzel.errors import OuzelError
-from ouzel.serve.run import bind
+from ouzel.serve.listening import bind
 from serve_case import served, toy_voice
 from test_serve_speech import error_of
 from toys import Barrier, ToyTalker
@@ -230,9 +230,9 @@ def test_a_taken_port_is_one_sentence():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_ends_cleanly(number, tmp_path):
     process = start("serve", "-m", "embedded", "--port", "0", "--threads", "1", home=tmp_path)
-    lines = [process.stderr.readline().decode() for _ in range(2)]
-    url = lines[0].split()[-1]
-    assert lines[1] == "ouzel: ready\n"
+    lines = until_ready(process)
+    assert [line.split()[1] for line in lines] == ["listening", "loading", "warming", "ready"]
+    url = address_in(lines)
     answer = httpx.post(url + PATH, json={"input": "Some secret words.", "response_format": "pcm", "stream": True}, timeout=120)
     assert answer.text.rstrip().splitlines()[-2] == "event: speech.audio.done"
     os.kill(process.pid, number)

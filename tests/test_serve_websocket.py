@@ -138,8 +138,9 @@ def test_the_configuration_changes_between_utterances_only(server):
         STREAM | {"split_granularity": "word"},
         STREAM | {"seed": "x"},
         STREAM | {"model": "another"},
-        STREAM | {"ref_audio": "http://10.0.0.1/"},
-        STREAM | {"word_timestamps": True},
+        STREAM | {"max_new_tokens": 0},
+        STREAM | {"task_type": "Nonsense"},
+        STREAM | {"ref_text": "x" * (4 << 20)},
     ],
     ids=str,
 )
@@ -160,7 +161,7 @@ def test_a_wrong_beginning_is_an_error_and_the_end(server, first):
         b"\x00",
         {"type": "nonsense"},
         {"no": "type"},
-        {"type": "input.text"},
+        {"type": "input.text", "text": None},
         {"type": "input.text", "text": 5},
         {"type": "input.text", "text": "x" * 130_000},
         {"type": "input.text", "text": "x" * 30_000},
@@ -177,15 +178,81 @@ def test_a_wrong_message_is_an_error_and_the_session_goes_on(server, wrong):
         assert shape(client.until("session.done")) == ["audio.start", "audio", "audio.done", "session.done"]
 
 
-def test_a_voice_that_is_not_there_fails_its_sentence(server):
-    with session(server, STREAM | {"voice": "nobody"}) as client:
+@pytest.mark.parametrize(
+    ("wrong", "word"), [({"voice": "nobody"}, "toy"), ({"ref_audio": "http://10.0.0.1/"}, "does not read recordings")], ids=str
+)
+def test_what_only_a_sentence_can_tell_fails_the_sentence(server, wrong, word):
+    with session(server, STREAM | wrong) as client:
         client.text("one")
         client.done()
         found = client.until("session.done")
         assert shape(found) == ["audio.start", "error", "audio.done", "session.done"]
-        assert "toy" in found[1]["message"]
+        assert word in found[1]["message"]
         assert "partial_audio" not in found[1]
         assert found[2]["error"] is True
+
+
+def test_an_answer_to_a_wrong_message_waits_for_its_turn():
+    """As on the server, which reads the next message when it has answered the one before; a cancel does not lose it."""
+    barrier = Barrier(at=2)
+    with toy_voice(ToyTalker(5, on_step=barrier)) as voice, served(voice) as server, session(server, STREAM) as client:
+        client.text("one")
+        client.done()
+        assert barrier.reached.wait(30)
+        client.send("{")
+        client.text("two")
+        client.send({"type": "session.config"})
+        client.done()
+        barrier.go.set()
+        kinds = shape([*client.until("session.done"), *client.until("session.done")])
+        spoken = ["audio.start", "audio", "audio.done"]
+        assert kinds == [*spoken, "session.done", "error", "error", *spoken, "session.done"]
+
+
+def test_a_cancel_keeps_the_answers_to_wrong_messages():
+    barrier = Barrier(at=2)
+    with toy_voice(ToyTalker(5, on_step=barrier)) as voice, served(voice) as server, session(server, STREAM) as client:
+        client.text("one")
+        client.done()
+        assert barrier.reached.wait(30)
+        client.send("{", {"type": "input.cancel"})
+        barrier.go.set()
+        found = client.until("audio.cancelled")
+        client.text("two")
+        client.done()
+        found += client.until("session.done")
+        assert shape(found).count("error") == 1
+
+
+def test_more_messages_than_may_wait_end_the_session():
+    barrier = Barrier(at=0)
+    with (
+        toy_voice(ToyTalker(5, on_step=barrier)) as voice,
+        served(voice, max_input_chars=50) as server,
+        session(server, STREAM) as client,
+    ):
+        client.text("one")
+        client.done()
+        assert barrier.reached.wait(30)
+        client.send(*["{"] * 60)
+        barrier.go.set()
+        assert client.closed() == 1008
+        server.wait_idle()
+
+
+def test_word_timestamps_are_refused_a_sentence_at_a_time(server):
+    with session(server, SENTENCES | {"word_timestamps": True}) as client:
+        client.text("One. Two.")
+        client.done()
+        found = client.until("session.done")
+        assert shape(found) == ["error", "error", "session.done"]
+        assert found[-1]["total_sentences"] == 2
+
+
+def test_a_text_that_is_left_out_is_no_text(server):
+    with session(server, STREAM) as client:
+        client.send({"type": "input.text"}, {"type": "input.done"})
+        assert client.get() == {"type": "session.done", "utterance_index": 0, "total_sentences": 0}
 
 
 def test_a_failure_in_the_middle_says_so_and_the_next_sentence_is_spoken():

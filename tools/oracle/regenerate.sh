@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerate tests/golden/greedy with the two oracles, each in a venv of its own (about 4 GB and 20 CPU minutes in all):
+# Regenerate tests/golden/greedy and conversations.json with two oracles, each in a venv of its own (about 4 GB and 25 CPU minutes in all):
 # the official qwen-tts 0.1.1 and the real vLLM-Omni 0.30.0 on its CPU platform plug-in.
 #
 #   tools/oracle/regenerate.sh [WORK]
@@ -34,3 +34,20 @@ OMP_NUM_THREADS=1 "$qwen/bin/python" official.py "$work/plain" "$work/golden"
 mkdir -p "$root/tests/golden/greedy"
 cp "$work"/golden/*.npz "$root/tests/golden/greedy/"
 ls -l "$root/tests/golden/greedy"
+
+# The real server, for the client that tests/test_serve_conversations.py lets talk to ours.
+(
+    # shellcheck disable=SC1091
+    source "$tools/env.sh"
+    exec "$omni/bin/python" "$omni/bin/vllm-omni" serve "$work/with-encoder/custom_voice" --omni --served-model-name tiny \
+        --deploy-config "$tools/qwen3_tts_cpu.yaml" --host 127.0.0.1 --port 8091 --stage-init-timeout 900 --init-timeout 1200
+) >"$work/server.log" 2>&1 &
+server=$!
+trap 'kill $server' EXIT
+until curl -sf http://127.0.0.1:8091/health >/dev/null; do
+    kill -0 $server || { tail "$work/server.log"; exit 1; }
+    sleep 2
+done
+rm -f "$work/conversations.json"
+"$root/.venv/bin/python" "$root/tools/oracle/conversations.py" http://127.0.0.1:8091 "$work/conversations.json"
+cp "$work/conversations.json" "$root/tests/golden/"

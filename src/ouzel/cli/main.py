@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if stages and not hasattr(args, "stages"):
             refuse_unknown(args.parser, stages)
         args.stages = stages
+        args.given = others
         logging.basicConfig(
             format="ouzel: %(message)s", level=logging.ERROR if getattr(args, "quiet", False) else logging.WARNING
         )

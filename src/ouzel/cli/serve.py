@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 import logging
 import os
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ouzel.cli.deploy import add_deploy, overrides
@@ -16,18 +16,23 @@ from ouzel.errors import MissingExtraError, UsageError
 if TYPE_CHECKING:
     from ouzel.serve.settings import ServeSettings
 
-HELP = "speak for other programs, over HTTP"
+log = logging.getLogger("ouzel.serve")
+HELP = "speak for other programs, over HTTP or Wyoming"
 DESCRIPTION = """\
 Load a voice and serve it to OpenAI and vLLM-Omni clients: POST /v1/audio/speech and the rest of
-docs/serve.md. Needs the server libraries: pip install 'ouzel[serve]'.
+docs/serve.md, with --wyoming also to Home Assistant. Needs the server libraries:
+pip install 'ouzel[serve]'.
 
 SIGTERM ends what is being spoken in its time, then the server; Ctrl-C silences it at once.
 
 examples:
   ouzel serve
   ouzel serve -m my-voice --port 8880 --compat vllm-omni
-  OUZEL_API_KEY=secret ouzel serve --host 0.0.0.0"""
+  ouzel serve --wyoming tcp://127.0.0.1:10200
+  OUZEL_API_KEY=secret ouzel serve --host 0.0.0.0
+  ouzel serve --config serve.yaml"""
 EPILOG = """\
+FILE of --config is YAML: every option here by its name, such as `voice_alias: {alloy: moss}`.
 environment: OUZEL_API_KEY is an --api-key that no process list shows.
 --stage-<id>-<field> and --stage-overrides change the deploy file as in `ouzel say`."""
 ENVIRONMENT_KEY = "OUZEL_API_KEY"
@@ -35,17 +40,28 @@ ENVIRONMENT_KEY = "OUZEL_API_KEY"
 
 def add(commands: Any) -> None:
     parser: Parser = commands.add_parser("serve", help=HELP, description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument(
+        "--config", metavar="FILE", help="the options of this command in a YAML file; what is given here as well wins"
+    )
     add_model(parser)
     net = parser.add_argument_group("network")
     net.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     net.add_argument("--port", type=natural_int, metavar="N", default=8000, help="0 takes a free one (default: %(default)s)")
     net.add_argument("--api-key", metavar="KEY", action="append", default=[], help="clients must send it; may be given again")
+    net.add_argument("--api-key-file", metavar="FILE", help="with further keys, one a line")
     net.add_argument(
         "--allow-unauthenticated", action="store_true", help="let anyone in who reaches an address beyond this machine"
     )
     net.add_argument("--cors-origin", metavar="ORIGIN", action="append", default=[], help="web pages that may use the server")
     net.add_argument(
         "--allowed-host", metavar="NAME", action="append", default=[], help="name of this machine besides localhost, for browsers"
+    )
+    net.add_argument(
+        "--wyoming",
+        metavar="URI",
+        action="append",
+        default=[],
+        help="also speak Wyoming, for Home Assistant, on tcp://HOST:PORT or unix:///PATH; may be given again",
     )
     api = parser.add_argument_group("interface")
     api.add_argument(
@@ -90,13 +106,20 @@ def add(commands: Any) -> None:
     add_deploy(speech)
     other = parser.add_argument_group("messages")
     other.add_argument("--log-text", action="store_true", help="write the texts of requests into the log")
+    other.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="of the lines on stderr (default: %(default)s)"
+    )
     other.add_argument("-q", "--quiet", action="store_true", help="only errors on stderr")
     parser.set_defaults(run=run, parser=parser, stages=[])
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = _settings(args)
-    for package in ("fastapi", "uvicorn", "av", "websockets"):
+    from ouzel.cli.settings_file import configured
+
+    args = configured(args)
+    _log_as(args)
+    settings = settings_of(args)
+    for package in ("fastapi", "uvicorn", "av", "websockets", *(["wyoming"] if settings.wyoming else [])):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(f"The server needs the package {package!r}: pip install 'ouzel[serve]'.")
     from ouzel.api import Voice, load
@@ -105,8 +128,9 @@ def run(args: argparse.Namespace) -> int:
     changes = overrides(args)
 
     def loaded() -> Voice:
+        announce("loading the voice")
         # The desk bounds what waits, so that a client is told in time; the engine's own bound only has to be no smaller.
-        return load(
+        voice = load(
             args.model,
             deploy=args.deploy_config,
             schedule=args.schedule,
@@ -119,22 +143,41 @@ def run(args: argparse.Namespace) -> int:
             max_active=settings.concurrency,
             max_waiting=settings.concurrency + settings.queue + 1,
             stuck=args.stuck_detector,
+            warm_up=False,
         )
+        try:
+            announce(f"warming up {voice.name}")
+            voice.warm_up()
+        except BaseException:
+            voice.close()
+            raise
+        return voice
 
-    def announce(text: str) -> None:
-        if not args.quiet:
-            print(f"ouzel: {text}", file=sys.stderr, flush=True)
-
-    if not args.quiet:
-        logging.getLogger("ouzel.serve").setLevel(logging.INFO)
+    announce = log.info
     serve(settings, loaded, announce=announce)
     return 0
 
 
-def _settings(args: argparse.Namespace) -> ServeSettings:
+def _log_as(args: argparse.Namespace) -> None:
+    """What and how is logged, which the file may say too."""
+    from ouzel.serve.journal import JsonFormatter
+
+    logging.getLogger().setLevel(logging.ERROR if args.quiet else logging.WARNING)
+    if not args.quiet:
+        log.setLevel(logging.INFO)
+    if args.log_format == "json":
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
+
+
+def settings_of(args: argparse.Namespace) -> ServeSettings:
+    """What the arguments say, as the server's own settings. Raises UsageError."""
+    from ouzel.serve.keys import read_keys
     from ouzel.serve.settings import ServeSettings
 
     keys = [*args.api_key, *filter(None, [os.environ.get(ENVIRONMENT_KEY)])]
+    if args.api_key_file is not None:
+        keys += read_keys(Path(args.api_key_file))
     aliases = {}
     for text in args.voice_alias:
         name, separator, target = text.partition("=")
@@ -155,5 +198,6 @@ def _settings(args: argparse.Namespace) -> ServeSettings:
         voice_aliases=aliases,
         max_input_chars=args.max_input_chars,
         drain_s=args.drain_seconds,
+        wyoming=tuple(args.wyoming),
         log_text=args.log_text,
     )

@@ -15,6 +15,7 @@ from ouzel.engine import Live
 from ouzel.errors import UsageError
 from ouzel.request import SpeechRequest
 from ouzel.serve.api_error import ApiError, api_error_of
+from ouzel.serve.journal import FIELDS, words
 from ouzel.serve.metrics import ServeMetrics
 from ouzel.serve.order import Order
 from ouzel.serve.settings import ServeSettings
@@ -96,7 +97,7 @@ class Desk:
         Raises ApiError or OuzelError before the block when the order cannot be taken.
         """
         voice = self.voice
-        self._admit()
+        self._admit(order)
         began = time.monotonic()
         take: Take | None = None
         failure: BaseException | None = None
@@ -130,14 +131,16 @@ class Desk:
                 self._quiet.set()
             self._account(order, take, failure, time.monotonic() - began)
 
-    def _admit(self) -> None:
+    def _admit(self, order: Order) -> None:
         settings = self.settings
         if self._admitted >= settings.concurrency + settings.queue:
             self.metrics.count("requests_refused_total")
             wait = min(_LONGEST_WAIT_S, max(1, math.ceil(self._mean_s)))
-            raise ApiError(
+            busy = ApiError(
                 429, f"{self._admitted} requests are being spoken or wait already; try again later.", retry_after_s=wait
             )
+            self._account(order, None, busy, 0.0)
+            raise busy
         self._admitted += 1
         self._quiet.clear()
 
@@ -152,30 +155,32 @@ class Desk:
     def _account(self, order: Order, take: Take | None, failure: BaseException | None, wall_s: float) -> None:
         """One line in the log for each order; without its text unless the operator wants that."""
         outcome = _outcome(failure)
-        text = f" text={order.request.text!r}" if self.settings.log_text else ""
-        head = f"id={order.id} route={order.route} format={order.format} delivery={order.delivery}"
-        head += f" chars={len(order.request.text)}"
-        if take is None:
-            log.info("%s outcome=%s wall_ms=%d%s", head, outcome, wall_s * 1000, text)
-        else:
+        fields: dict[str, object] = {
+            "id": order.id,
+            "route": order.route,
+            "format": order.format,
+            "delivery": order.delivery,
+            "chars": len(order.request.text),
+            "outcome": outcome,
+        }
+        if take is not None:
             self._mean_s += _MEMORY * (wall_s - self._mean_s)
             metrics = take.metrics
             aborted = None if outcome == "ok" else outcome.partition(":")[0]
             self.metrics.finished(metrics, wall_s, aborted=aborted, streamed=order.delivery != "whole")
-            log.info(
-                "%s outcome=%s voice=%s finish=%s seed=%s ttfa_ms=%d wall_ms=%d audio_s=%.2f rtf=%.3f underrun_ms=%d%s",
-                head,
-                outcome,
-                take.plan.request.voice,
-                metrics.finish_reason,
-                take.plan.seed,
-                (metrics.ttfa_s or 0) * 1000,
-                wall_s * 1000,
-                metrics.audio_s,
-                metrics.rtf,
-                metrics.underrun_s * 1000,
-                text,
-            )
+            fields |= {
+                "voice": take.plan.request.voice,
+                "finish": metrics.finish_reason,
+                "seed": take.plan.seed,
+                "ttfa_ms": None if metrics.ttfa_s is None else round(metrics.ttfa_s * 1000),
+                "audio_s": round(metrics.audio_s, 2),
+                "rtf": round(metrics.rtf, 3),
+                "underrun_ms": round(metrics.underrun_s * 1000),
+            }
+        fields["wall_ms"] = round(wall_s * 1000)
+        if self.settings.log_text:
+            fields["text"] = order.request.text
+        log.info("%s", words(fields), extra={FIELDS: fields})
         if failure is not None and isinstance(failure, Exception) and api_error_of(failure).status == 500:
             log.error("id=%s failed", order.id, exc_info=failure)
 

@@ -7,25 +7,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ouzel.errors import OuzelError, UsageError, choose
+from ouzel.errors import OuzelError, UsageError
 from ouzel.serve.order import Order
 from ouzel.serve.reading import order_of
 from ouzel.serve.schema import SessionConfig
 from ouzel.serve.settings import ServeSettings
-from ouzel.text import GRANULARITIES
 
 CONFIG, TEXT, DONE, CANCEL, CLOSE = "session.config", "input.text", "input.done", "input.cancel", "session.close"
 TYPES = (CONFIG, TEXT, DONE, CANCEL, CLOSE)
-MAX_MESSAGE_BYTES = 128 << 10  # of all but session.config
+MAX_CHARS = 128 << 10  # of all messages but session.config
 DEFAULT_FORMAT = "wav"
 STREAMED_FORMAT = "pcm"
 ROUTE = "websocket"
 
 
-def parse(data: str | None) -> dict[str, Any]:
-    """The object in a message; data None is a binary one. Raises UsageError in one sentence."""
+def parse(data: str | None, most: int) -> dict[str, Any]:
+    """The object in a message of at most `most` characters; data None is a binary one. Raises UsageError in one sentence."""
     if data is None:
         raise UsageError("Messages are JSON in text frames; this one was binary.")
+    if len(data) > most:
+        raise _too_large(most)
     try:
         message = json.loads(data)
     except (ValueError, RecursionError):
@@ -35,33 +36,45 @@ def parse(data: str | None) -> dict[str, Any]:
     kind = message.get("type")
     if kind not in TYPES:
         raise UsageError(f"Unknown message type: {str(kind)[:100]!r}. Valid choices: {', '.join(TYPES)}.")
-    if kind != CONFIG and len(data.encode("utf-8", "replace")) > MAX_MESSAGE_BYTES:
-        raise UsageError(f"The message is too large; at most {MAX_MESSAGE_BYTES:,} bytes are taken.")
+    if kind != CONFIG and len(data) > MAX_CHARS:
+        raise _too_large(MAX_CHARS)
     return message
 
 
+def _too_large(most: int) -> UsageError:
+    return UsageError(f"The message is too large; at most {most:,} characters are taken.")
+
+
 def text_of(message: dict[str, Any]) -> str:
-    text = message.get("text")
+    text = message.get("text", "")
     if not isinstance(text, str):
-        raise UsageError("input.text needs a text: a string.")
+        raise UsageError("The text of input.text must be a string.")
     return text
 
 
+def no_timestamps() -> UsageError:
+    return UsageError("word_timestamps needs a forced aligner, which this server does not have.")
+
+
 def config_of(message: dict[str, Any], settings: ServeSettings, model: str) -> SessionConfig:
-    """A checked configuration. Raises OuzelError or ApiError for one that no sentence could be spoken with."""
+    """A configuration, checked as far as the server does it here (contract 8.6): a voice that is not there, say, is a matter of
+    its sentences. Raises OuzelError, ApiError."""
     try:
         config = SessionConfig.model_validate({name: value for name, value in message.items() if name != "type"})
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(f"session.config: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
-    if config.split_granularity not in GRANULARITIES:
-        raise choose("split_granularity", config.split_granularity, GRANULARITIES)
-    if config.stream_audio and (config.response_format or DEFAULT_FORMAT) != STREAMED_FORMAT:
+    if config.stream_audio and format_of(config) != STREAMED_FORMAT:
         raise UsageError("stream_audio needs response_format pcm.")
     if config.stream_audio and config.speed not in (None, 1.0):
         raise UsageError("stream_audio needs speed 1.")
-    sentence_order("x", config, settings, model)
+    later = dict.fromkeys(("ref_audio", "references", "word_timestamps", "x_vector_only_mode"))
+    sentence_order("x", config.model_copy(update=later), settings, model)
     return config
+
+
+def format_of(config: SessionConfig) -> str:
+    return (config.response_format or DEFAULT_FORMAT).lower()
 
 
 def sentence_order(text: str, config: SessionConfig, settings: ServeSettings, model: str) -> Order:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,7 +67,11 @@ class BatchBody(SpeechOptions):
 
 
 class SessionConfig(SpeechOptions):
-    """The session.config message of /v1/audio/speech/stream (contract 8.6)."""
+    """The session.config message of /v1/audio/speech/stream (contract 8.6), with the limits that are held to at once."""
 
+    task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
+    speed: Annotated[float, Field(ge=0.25, le=4)] | None = None
+    max_new_tokens: Annotated[int, Field(ge=1)] | None = None
+    initial_codec_chunk_frames: Annotated[int, Field(ge=0)] | None = None
     stream_audio: bool = Field(False, description="audio as it is made; otherwise one message for each sentence")
-    split_granularity: str = Field("none", description="none, sentence or clause")
+    split_granularity: Literal["none", "sentence", "clause"] = "none"

@@ -1,7 +1,8 @@
 """WebSocket /v1/audio/speech/stream: text in as it comes, sentences of audio out, in order (contract 8.6).
 
 The socket is read while audio is made, so that `input.cancel` and a client that leaves are noticed at once. Texts that arrive
-meanwhile are queued. A client that knows only the server's messages sees the server's sequence.
+meanwhile are queued, and so are answers to messages that were wrong, so that a client that knows only the server's messages sees
+the server's sequence.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ouzel.serve import messages as m
 from ouzel.serve.api_error import ApiError
 from ouzel.serve.desk import Desk
 from ouzel.serve.schema import SessionConfig
-from ouzel.text import Granularity, Splitter
+from ouzel.text import Splitter
 
 log = logging.getLogger("ouzel.serve")
 CLOSED_NORMALLY, CLOSED_BY_RULE = 1000, 1008
@@ -29,11 +30,12 @@ CLOSED_NORMALLY, CLOSED_BY_RULE = 1000, 1008
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What the speaking half has to do. text None: the utterance is complete (or, with `close`, the session is)."""
+    """What the speaking half has to do, in order: speak a text, say what was wrong, close; else the utterance is complete."""
 
     utterance: int
-    text: str | None
+    text: str | None = None
     config: SessionConfig | None = None
+    problem: Exception | None = None
     close: bool = False
 
 
@@ -83,7 +85,7 @@ class Session:
                 return
             self._active_at = time.monotonic()
             try:
-                message = m.parse(data)
+                message = m.parse(data, self._settings.max_body_bytes)
                 if self._config is None and message["type"] != m.CONFIG:
                     raise UsageError("The first message must be session.config.")
                 if not await self._handle(message):
@@ -92,7 +94,10 @@ class Session:
                 if self._config is None:
                     await self._end(str(error))
                     return
-                await self._socket.send_json(m.error_message(error))
+                self._put(_Job(self._utterance, problem=error))
+            if len(self._jobs) > self._settings.max_input_chars:
+                await self._end("Too many messages wait to be answered.")
+                return
 
     async def _receive(self) -> str | None:
         """The next message, None for a binary one. Raises TimeoutError, WebSocketDisconnect."""
@@ -124,12 +129,12 @@ class Session:
             self._take_text(m.text_of(message))
         elif kind == m.DONE:
             self._queue_all(self._splitter.flush())
-            self._put(_Job(self._utterance, None))
+            self._put(_Job(self._utterance))
             self._next_utterance()
         elif kind == m.CANCEL:
             await self._cancel(message)
         else:
-            self._put(_Job(self._utterance, None, close=True))
+            self._put(_Job(self._utterance, close=True))
             # Until the speaking half has closed the session, or the client has gone.
             while (await self._socket.receive())["type"] != "websocket.disconnect":
                 pass
@@ -143,7 +148,7 @@ class Session:
         if config.model_extra:
             log.info("id=%s unknown fields of session.config: %s", self._id, ", ".join(sorted(config.model_extra))[:500])
         self._config = config
-        self._splitter = Splitter(cast(Granularity, config.split_granularity))
+        self._splitter = Splitter(config.split_granularity)
 
     def _take_text(self, text: str) -> None:
         if not text:
@@ -169,7 +174,7 @@ class Session:
     async def _cancel(self, message: dict[str, Any]) -> None:
         """Silence: the sentence is ended, what waits is dropped; the answer stands in place of each session.done still due."""
         utterance, sentence = self._at
-        self._jobs.clear()
+        self._jobs = deque(job for job in self._jobs if job.problem is not None)
         self._splitter.flush()
         speech, sent = self._speech, self._sent
         if speech is not None:
@@ -202,7 +207,9 @@ class Session:
             if job.close:
                 await self._socket.close(CLOSED_NORMALLY)
                 return
-            if job.text is None:
+            if job.problem is not None:
+                await self._socket.send_json(m.error_message(job.problem))
+            elif job.text is None:
                 self._at = (job.utterance + 1, 0)
                 await self._socket.send_json(
                     {"type": "session.done", "utterance_index": job.utterance, "total_sentences": sentence}
@@ -223,6 +230,9 @@ class Session:
         where = {"utterance_index": utterance, "sentence_index": sentence}
         self._sent = 0
         failed = False
+        if config.word_timestamps:
+            await socket.send_json(m.error_message(m.no_timestamps()))
+            return
 
         async def give(data: bytes) -> None:
             if data:
@@ -230,12 +240,12 @@ class Session:
                 await socket.send_bytes(data)
 
         try:
+            start: dict[str, Any] = {"type": "audio.start", **where, "sentence_text": text, "format": m.format_of(config)}
+            if config.stream_audio:
+                start["sample_rate"] = config.sample_rate or self._desk.voice.sample_rate
+            await socket.send_json(start)
             order = m.sentence_order(text, config, self._settings, self._desk.model)
             order.id = f"{self._id}.{utterance}.{sentence}"
-            start: dict[str, Any] = {"type": "audio.start", **where, "sentence_text": text, "format": order.format}
-            if config.stream_audio:
-                start["sample_rate"] = order.sample_rate or self._desk.voice.sample_rate
-            await socket.send_json(start)
             async with self._desk.take(order) as take:
                 with open_encoder(order.format, take.sample_rate, streamed=config.stream_audio) as encoder:
                     if config.stream_audio:
