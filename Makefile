@@ -11,12 +11,14 @@ DEMO   := build/demo
 EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: say test test-executorch test-clients lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
+.PHONY: say test test-executorch test-clients browser page-picture lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
 	@echo 'make test               set up and run every test'
 	@echo 'make test-executorch    the tests of the runtime executorch, in a venv of its own (2 GB; minutes to lower the networks)'
+	@echo 'make browser            install the Chromium of Debian, in which the tests try the page of the server (root; 0.4 GB)'
+	@echo 'make page-picture       renew docs/serve-page.png'
 	@echo 'make test-clients       LiveKit and Pipecat speak through the server, in a venv of their own (minutes to install)'
 	@echo 'make lint | format      ruff and mypy (strict) | reformat'
 	@echo 'make bench              CPU ms per frame at 0.6B shapes, beside the official package, then every runtime (minutes, 8 GB)'
@@ -62,6 +64,14 @@ say: $(VENV)/.runtime
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest
+
+browser:
+	command -v chromium && command -v chromedriver || \
+	{ apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends chromium chromium-driver; }
+
+page-picture: $(VENV)/.test
+	$(BIN)/python -m pytest tests/test_serve_page_looks.py
+	cp build/page/speaking.png docs/serve-page.png
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests tools training

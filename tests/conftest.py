@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ouzel.models.qwen3_tts as family
+from browser_case import browser, chromium  # noqa: F401  fixtures for the tests of the page
 from bundles import tiny_bundle  # noqa: F401  a fixture for all tests
 from embedded_case import embedded  # noqa: F401  another
 from mnn_case import mnn_bundle, mnn_checkpoint  # noqa: F401  and more

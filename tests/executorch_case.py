@@ -22,7 +22,6 @@ from ouzel.runtimes.executorch.backends import backend
 from ouzel.runtimes.executorch.export import export_decoder, export_predictor, export_talker
 
 ONE = StageOptions(threads=1)
-STAGES = ("talker", "predictor", "decoder")
 WEIGHTS = {"talker": "fp32", "predictor": "fp32", "decoder": "fp32"}
 
 

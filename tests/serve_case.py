@@ -14,7 +14,8 @@ import numpy as np
 from ouzel.api import Voice
 from ouzel.engine import Engine, EngineOptions
 from ouzel.serve.desk import Desk
-from ouzel.serve.run import address_of, bind, server_of
+from ouzel.serve.listening import address_of, bind
+from ouzel.serve.run import server_of
 from ouzel.serve.settings import ServeSettings
 from toys import SPF, ToyDecoder, ToyFrontend, ToyTalker
 

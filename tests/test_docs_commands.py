@@ -104,7 +104,8 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
 
 
 def serve(words: list[str], folder: Path, env: dict[str, str]) -> None:
-    """A server comes up, says that it is ready, and ends when it is told to."""
+    """A server comes up on free ports, says that it is ready, and ends when it is told to."""
+    words = ["tcp://127.0.0.1:0" if word.startswith("tcp://") else word for word in words]
     process = subprocess.Popen([*words, "--port", "0"], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
     try:
         until_ready(process)

@@ -139,13 +139,13 @@ def test_tables_of_another_model_are_refused(wide: tuple[Bundle, Predictor], bun
 
 @pytest.mark.parametrize("weights", ["int8", "int4"])
 def test_packed_weights_are_the_dequantised_network(checkpoint: Checkpoint, tmp_path: Path, weights: str) -> None:
-    from ouzel.runtimes.onnxruntime.quantize import dequantize, quantize
+    from ouzel.runtimes.onnxruntime.quantize import dequantize, quantize, weight_format
 
-    bits = {"int8": 8, "int4": 4}[weights]
     bundle = ar_case.nano_bundle(tmp_path / weights, checkpoint, weights)
     network = ar_case.predictor(checkpoint)
     for name, parameter in network.named_parameters():
         if parameter.ndim == 2 and name not in ("stack.cos", "stack.sin"):
+            bits = weight_format(weights).bits_of(name)
             rounded = dequantize(*quantize(parameter.numpy().T, bits, 64), bits)[:, : parameter.shape[0]]
             parameter.copy_(torch.tensor(rounded).t())
     core = load(bundle)

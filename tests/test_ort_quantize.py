@@ -60,5 +60,7 @@ def test_weights_lie_beside_the_graph_once_and_progress_ends_at_one(tmp_path: Pa
         matrices = [n for n in model.graph.node if n.op_type in ("MatMul", "MatMulNBits")]
         assert {n.op_type for n in matrices} == {"MatMul" if weights == "fp32" else "MatMulNBits"}
         assert len(matrices) == 4 * 2 + 1
+        bits = {n.input[1].removesuffix(".weight.q"): a.i for n in matrices for a in n.attribute if a.name == "bits"}
+        assert weights == "fp32" or bits == {name: 8 if name == "head" else int(weights[3:]) for name in bits}
         sizes[weights] = sum(int(o["length"]) for o in offsets)
     assert sizes["int4"] < sizes["int8"] < sizes["fp32"]

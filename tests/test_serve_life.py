@@ -17,7 +17,7 @@ import pytest
 
 from cli_run import address_in, start, until_ready
 from ouzel.errors import OuzelError
-from ouzel.serve.run import bind
+from ouzel.serve.listening import bind
 from serve_case import served, toy_voice
 from test_serve_speech import error_of
 from toys import Barrier, ToyTalker

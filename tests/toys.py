@@ -214,6 +214,7 @@ class ToyFrontend:
     task = "CustomVoice"
     voices = (VoiceInfo("toy", description="a toy"),)
     languages = ("auto",)
+    speeds = (1.0, 1.0)
     hidden_size = HIDDEN
     groups = GROUPS
     sample_rate = RATE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -102,16 +102,17 @@ class TeacherSource:
 
 
 class VoiceSource:
-    """A bundle through the product's own interface, on one thread. options: of every request."""
+    """A bundle through the product's own interface, on one thread. placed: runtimes of stages where `load` shall not choose,
+    such as talker="llama_cpp". options: of every request."""
 
-    def __init__(self, model: str | Path | None, **options: Any) -> None:
-        self.voice: Voice = load(model, threads=1)
+    def __init__(self, model: str | Path | None, placed: Mapping[str, str] | None = None, **options: Any) -> None:
+        self.voice: Voice = load(model, threads=1, **(placed or {}))
         if self.voice.path is None:
             raise OuzelError("The report needs a voice that was loaded from a bundle's folder.")
         self.bundle: Bundle = open_bundle(self.voice.path)
         self.options = {"seed": SEED, **options}
         self._frontend = get_family(self.bundle.manifest.family).frontend(self.bundle)
-        told = json.dumps(self.options, sort_keys=True)
+        told = json.dumps(self.options | dict(placed or {}), sort_keys=True)
         self.key = checksum(self.bundle) + "-" + hashlib.sha256(told.encode()).hexdigest()[:6]
 
     def version(self, item: Item, speaker: str) -> str:

@@ -3,6 +3,7 @@
     python -m training.voice.report                                  # the voice inside the package -> docs/voice-report.md
     python -m training.voice.report --bundle DIR --compare FP32 INT4  # another one; others of the same voice beside it
     python -m training.voice.report --bundle DIR --sets everyday --no-page   # a quick look while training
+    python -m training.voice.report --bundle DIR --talker llama_cpp --decoder mnn --no-page   # on other runtimes
 
 Resumable: what was heard lies under WORK/report, by the checksum of the bundle. The first of --compare is the full-precision one.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ouzel.bundle import open_bundle
+from ouzel.runtimes.base import STAGES
 
 from . import page
 from .agreement import Agreement, compare
@@ -98,12 +100,15 @@ def main() -> None:
     parser.add_argument("--temperature", type=float)
     parser.add_argument("--top-k", type=int)
     parser.add_argument("--greedy", action="store_true")
+    for stage in STAGES:
+        parser.add_argument(f"--{stage}", metavar="RUNTIME", help=f"where the {stage} runs (default: as `load` chooses)")
     args = parser.parse_args()
     given = {"seed": args.seed, "temperature": args.temperature, "top_k": args.top_k, "greedy": args.greedy or None}
     options = {name: value for name, value in given.items() if value is not None}
     wanted = items(args.sets.split(","))
 
-    source = VoiceSource(args.bundle, **options)
+    placed = {stage: name for stage in STAGES if (name := getattr(args, stage))}
+    source = VoiceSource(args.bundle, placed, **options)
     try:
         heard = listen(source, args.work, wanted, listener, note)
         teacher = listen(TeacherSource(args.work), args.work, wanted, listener, note)

@@ -14,11 +14,10 @@ from ouzel.errors import BundleError, ConfigError, OuzelError, UsageError
 from ouzel.pipeline import DeployConfig, EdgeOptions, ExecutionType
 from ouzel.pipeline.edge import read_edge
 from ouzel.pipeline.reader import Reader
-from ouzel.runtimes.base import StageOptions
+from ouzel.runtimes.base import STAGES, StageOptions
 from ouzel.runtimes.registry import active_runtime
 
 log = logging.getLogger("ouzel.api")
-PARTS = ("talker", "predictor", "decoder")
 
 Place = str | Mapping[str, Any] | None
 """Where a stage shall run: the name of a runtime, or `edge:` keys (runtime, threads, precision, device); None: as it is."""
@@ -67,7 +66,7 @@ def moved(
     from its own precision and device.
     """
     talker_id, decoder_id = stage_ids(config)
-    for part in PARTS:
+    for part in STAGES:
         place = places.get(part)
         if place is None:
             continue

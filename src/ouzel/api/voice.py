@@ -133,6 +133,11 @@ class Voice:
         return self._frontend.languages
 
     @property
+    def speeds(self) -> tuple[float, float]:
+        """Least and greatest `speed` of a request; (1, 1) with models that set their own pace."""
+        return self._frontend.speeds
+
+    @property
     def sample_rate(self) -> int:
         """Hz, from the decoder."""
         return self._engine.sample_rate

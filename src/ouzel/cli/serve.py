@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from ouzel.serve.settings import ServeSettings
 
 log = logging.getLogger("ouzel.serve")
-HELP = "speak for other programs, over HTTP"
+HELP = "speak for other programs, over HTTP or Wyoming"
 DESCRIPTION = """\
 Load a voice and serve it to OpenAI and vLLM-Omni clients: POST /v1/audio/speech and the rest of
-docs/serve.md. Needs the server libraries: pip install 'ouzel[serve]'.
+docs/serve.md, with --wyoming also to Home Assistant. Needs the server libraries:
+pip install 'ouzel[serve]'.
 
 SIGTERM ends what is being spoken in its time, then the server; Ctrl-C silences it at once.
 
 examples:
   ouzel serve
   ouzel serve -m my-voice --port 8880 --compat vllm-omni
+  ouzel serve --wyoming tcp://127.0.0.1:10200
   OUZEL_API_KEY=secret ouzel serve --host 0.0.0.0
   ouzel serve --config serve.yaml"""
 EPILOG = """\
@@ -53,6 +55,13 @@ def add(commands: Any) -> None:
     net.add_argument("--cors-origin", metavar="ORIGIN", action="append", default=[], help="web pages that may use the server")
     net.add_argument(
         "--allowed-host", metavar="NAME", action="append", default=[], help="name of this machine besides localhost, for browsers"
+    )
+    net.add_argument(
+        "--wyoming",
+        metavar="URI",
+        action="append",
+        default=[],
+        help="also speak Wyoming, for Home Assistant, on tcp://HOST:PORT or unix:///PATH; may be given again",
     )
     api = parser.add_argument_group("interface")
     api.add_argument(
@@ -110,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     args = configured(args)
     _log_as(args)
     settings = settings_of(args)
-    for package in ("fastapi", "uvicorn", "av", "websockets"):
+    for package in ("fastapi", "uvicorn", "av", "websockets", *(["wyoming"] if settings.wyoming else [])):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(f"The server needs the package {package!r}: pip install 'ouzel[serve]'.")
     from ouzel.api import Voice, load
@@ -189,5 +198,6 @@ def settings_of(args: argparse.Namespace) -> ServeSettings:
         voice_aliases=aliases,
         max_input_chars=args.max_input_chars,
         drain_s=args.drain_seconds,
+        wyoming=tuple(args.wyoming),
         log_text=args.log_text,
     )

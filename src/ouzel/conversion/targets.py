@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ouzel.errors import UsageError, choose
-from ouzel.runtimes.base import Runtime
+from ouzel.runtimes.base import STAGES, Runtime
 from ouzel.runtimes.registry import get_runtime, runtimes
 
-STAGES = ("talker", "predictor", "decoder")
 DEFAULT = "onnxruntime"
 
 Weights = str | Mapping[str, str] | None

@@ -44,6 +44,10 @@ class Frontend(Protocol):
     @property
     def languages(self) -> Sequence[str]: ...
     @property
+    def speeds(self) -> tuple[float, float]:
+        """Least and greatest speed that a request may ask for; (1, 1) if the model sets its own pace."""
+
+    @property
     def hidden_size(self) -> int: ...
     @property
     def groups(self) -> int: ...

@@ -11,6 +11,8 @@ from ouzel.adapters import DecoderAdapter, PredictorCore, TalkerCore
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle, BundleWriter
 
+STAGES = ("talker", "predictor", "decoder")
+"""What every voice needs; each may run on a runtime of its own."""
 Progress = Callable[[str, float], None]
 """Called with (label of the running step, fraction 0..1 of the whole work)."""
 

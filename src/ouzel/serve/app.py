@@ -16,6 +16,7 @@ from ouzel.serve.batch import BatchResponse, check_batch
 from ouzel.serve.catalogue import catalogue
 from ouzel.serve.desk import Desk
 from ouzel.serve.guard import Guard
+from ouzel.serve.page import page
 from ouzel.serve.reading import check_model, order_of
 from ouzel.serve.schema import BatchBody, SpeechBody
 from ouzel.serve.session import Session
@@ -39,6 +40,7 @@ def create_app(desk: Desk) -> FastAPI:
     app = FastAPI(title="ouzel", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     app.state.desk = desk
     app.include_router(catalogue(desk))
+    app.include_router(page())
 
     @app.post("/v1/audio/speech", response_class=Response, responses={200: _AUDIO, **_ERRORS})
     async def speech(body: SpeechBody, request: Request) -> Response:

@@ -39,7 +39,14 @@ def catalogue(desk: Desk) -> APIRouter:
 
     @router.get("/v1/audio/models")
     async def audio_models() -> dict[str, Any]:
-        return {"models": [{"id": name} for name in (desk.voice.name, *settings.served_names)]}
+        """What a client may want to know before it asks for speech. speeds: least and greatest of a stream."""
+        voice = desk.voice
+        facts = {
+            "task_type": voice.task,
+            "sample_rate": voice.sample_rate,
+            "speeds": (1.0, 1.0) if settings.vllm else voice.speeds,
+        }
+        return {"models": [{"id": name, **facts} for name in (voice.name, *settings.served_names)]}
 
     @router.get("/v1/audio/voices")
     async def voices() -> dict[str, Any]:

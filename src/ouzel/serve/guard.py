@@ -14,10 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ouzel.serve.api_error import ApiError
 from ouzel.serve.order import new_id
+from ouzel.serve.page import PAGE
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.speech import error_response
 
-OPEN_PATHS = ("/", "/health", "/ready")  # for a browser's first page and for whoever watches the process
+OPEN_PATHS = frozenset({*PAGE, "/health", "/ready"})  # for the page, which asks for the key, and for whoever watches the process
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _WITH_BODY = ("POST", "PUT", "PATCH")
 

@@ -1,4 +1,4 @@
-"""Listening: bind, load the voice while /health already answers, serve, drain, stop."""
+"""From the start to the end of the process: load the voice while /health already answers, serve, drain, stop."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from ouzel.api import Voice
-from ouzel.errors import OuzelError
 from ouzel.serve.app import create_app
 from ouzel.serve.desk import Desk
+from ouzel.serve.listening import BACKLOG, address_of, bind, wyoming_listener
 from ouzel.serve.notify import READY, STOPPING, notify
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.transport import http_protocol, websocket_protocol
 
+if TYPE_CHECKING:
+    from ouzel.serve.wyoming import WyomingServer
+
 log = logging.getLogger("ouzel.serve")
-BACKLOG = 128
 KEEP_ALIVE_S = 30
 
 
@@ -36,37 +39,14 @@ class _Server(uvicorn.Server):
 def run(settings: ServeSettings, load: Callable[[], Voice], *, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM (drain, then stop) or Ctrl-C (silence and stop), then return.
 
-    load: gives the voice, called in a thread. announce: told the address once the server listens, and once it is ready to speak
+    load: gives the voice, called in a thread. announce: told the addresses once the server listens, and once it is ready to speak
     how long that took. A service manager is told likewise (ouzel.serve.notify).
-    Raises OuzelError when the address is taken or the voice cannot be loaded.
+    Raises OuzelError when an address is taken or the voice cannot be loaded.
     """
-    listener = bind(settings.host, settings.port)
-    try:
-        asyncio.run(_serve(settings, load, listener, announce))
-    finally:
-        listener.close()
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OuzelError in one sentence."""
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except socket.gaierror as error:
-        raise OuzelError(f"The address {host!r} is not known here: {error.strerror}.") from error
-    listener = socket.socket(family, kind, proto)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)  # who connects from now on waits, and is not refused
-    except OSError as error:
-        listener.close()
-        raise OuzelError(f"Cannot listen on {host}:{port}: {error.strerror or error}; choose another --port.") from error
-    return listener
-
-
-def address_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    with ExitStack() as opened:
+        listener = opened.enter_context(bind(settings.host, settings.port))
+        wyoming = [opened.enter_context(wyoming_listener(uri)) for uri in settings.wyoming]
+        asyncio.run(_serve(settings, load, listener, wyoming, announce))
 
 
 def server_of(desk: Desk) -> uvicorn.Server:
@@ -96,7 +76,11 @@ def _unexpected(record: logging.LogRecord) -> bool:
 
 
 async def _serve(
-    settings: ServeSettings, load: Callable[[], Voice], listener: socket.socket, announce: Callable[[str], None]
+    settings: ServeSettings,
+    load: Callable[[], Voice],
+    listener: socket.socket,
+    wyoming_listeners: Sequence[socket.socket],
+    announce: Callable[[str], None],
 ) -> None:
     desk = Desk(settings)
     server = server_of(desk)
@@ -120,21 +104,30 @@ async def _serve(
     loop.add_signal_handler(signal.SIGTERM, terminate)
     loop.add_signal_handler(signal.SIGINT, interrupt)
     began = time.monotonic()
-    announce(f"listening on {address_of(listener)}")
+    announce(" and ".join([f"listening on {address_of(listener)}", *(address_of(w, "tcp") for w in wyoming_listeners)]))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     loading = asyncio.create_task(asyncio.to_thread(load))
     voice: Voice | None = None
+    wyoming: WyomingServer | None = None
     try:
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         voice = await loading
         if not desk.draining:
             desk.open(voice)
+            if wyoming_listeners:
+                from ouzel.serve.wyoming import WyomingServer
+
+                # Not before there is a voice: such a client cannot be told to come back later, it waits to be accepted.
+                wyoming = WyomingServer(desk)
+                await wyoming.start(wyoming_listeners)
             announce(f"ready after {time.monotonic() - began:.1f} s")
             notify(READY)
         await serving
     finally:
         desk.stop()
         server.should_exit = server.force_exit = True
+        if wyoming is not None:
+            await wyoming.close()
         await asyncio.gather(serving, *drained, return_exceptions=True)
         loop.remove_signal_handler(signal.SIGTERM)
         loop.remove_signal_handler(signal.SIGINT)

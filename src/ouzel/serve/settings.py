@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ouzel.errors import ConfigError, choose
+from ouzel.serve.address import Address, is_loopback
 
 COMPATS = ("openai", "vllm-omni")
 PORT = 8000
@@ -24,6 +24,9 @@ class ServeSettings:
     write_stall_s: a client that takes nothing for so long is dropped. synthesis_timeout_s: how long a client waits for the engine
         in all; time in which the client itself is slow does not count. drain_s: after SIGTERM, for what is being spoken.
     session_config_s, session_idle_s: how long a WebSocket session waits for its first message, and for any other (contract 8.6).
+    wyoming: where to listen for Wyoming, tcp://HOST:PORT or unix:///PATH; it has no keys, so that an address beyond this machine
+        needs allow_unauthenticated. max_wyoming_clients: at once. wyoming_idle_s: one that is silent for so long while nothing is
+        spoken for it is dropped.
     log_text: write requests' texts into the log.
     """
 
@@ -47,6 +50,9 @@ class ServeSettings:
     session_config_s: float = 10.0
     session_idle_s: float = 30.0
     drain_s: float = 20.0
+    wyoming: tuple[str, ...] = ()
+    wyoming_idle_s: float = 300.0
+    max_wyoming_clients: int = 64
     log_text: bool = False
 
     def __post_init__(self) -> None:
@@ -54,12 +60,19 @@ class ServeSettings:
             raise choose("compat", self.compat, COMPATS, error=ConfigError)
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"The port must be from 0 to 65535, not {self.port}.")
-        for name in ("concurrency", "max_body_bytes", "max_input_chars", "max_batch_items"):
+        for name in ("concurrency", "max_body_bytes", "max_input_chars", "max_batch_items", "max_wyoming_clients"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if self.queue < 0:
             raise ConfigError(f"queue must be at least 0, not {self.queue}.")
-        for name in ("body_timeout_s", "write_stall_s", "synthesis_timeout_s", "session_config_s", "session_idle_s"):
+        for name in (
+            "body_timeout_s",
+            "write_stall_s",
+            "synthesis_timeout_s",
+            "session_config_s",
+            "session_idle_s",
+            "wyoming_idle_s",
+        ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be a positive number of seconds, not {getattr(self, name)}.")
         if any(not key for key in self.api_keys):
@@ -68,6 +81,11 @@ class ServeSettings:
             raise ConfigError(
                 f"Anyone who reaches {self.host} could use the server: give --api-key, or --allow-unauthenticated if so meant."
             )
+        for uri in self.wyoming:
+            if not Address.parse(uri).local and not self.allow_unauthenticated:
+                raise ConfigError(
+                    f"Wyoming has no keys, anyone who reaches {uri} could use it: give --allow-unauthenticated if so meant."
+                )
 
     @property
     def loopback(self) -> bool:
@@ -76,13 +94,3 @@ class ServeSettings:
     @property
     def vllm(self) -> bool:
         return self.compat == "vllm-omni"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`; a name other than localhost may lead anywhere."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

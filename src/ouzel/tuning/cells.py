@@ -10,10 +10,9 @@ from typing import Any
 from ouzel.bundle import Bundle
 from ouzel.bundle.progress import Progress, silent
 from ouzel.errors import OuzelError, UsageError
+from ouzel.runtimes.base import STAGES
 from ouzel.runtimes.registry import active_runtime
 from ouzel.tuning.child import lines
-
-STAGES = ("talker", "predictor", "decoder")
 
 
 @dataclass(frozen=True, slots=True)

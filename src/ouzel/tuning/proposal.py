@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from ouzel.errors import SynthesisError
+from ouzel.runtimes.base import STAGES
 from ouzel.schedule.plan import first_chunk, smallest_sustained_chunk
 from ouzel.schedule.speed import SpeedEstimator, SpeedModel
-from ouzel.tuning.cells import STAGES, Finding
+from ouzel.tuning.cells import Finding
 from ouzel.tuning.timing import FRAME_MS
 
 AMPLE = 0.7

@@ -60,6 +60,10 @@ class Qwen3TtsFrontend:
         return (AUTO, *self._talker.codec_language_id)
 
     @property
+    def speeds(self) -> tuple[float, float]:
+        return SPEEDS if self._tokenizer.aligned else (1.0, 1.0)
+
+    @property
     def hidden_size(self) -> int:
         return self._talker.hidden_size
 

@@ -150,11 +150,12 @@ def _attach(
         values: NDArray[np.float32] = parameters[name].detach().numpy()
         initializers = homes[name].initializer
         if name in products:
-            packed, scales = quantize(values.T, format.bits, format.block)
+            bits = format.bits_of(name)
+            packed, scales = quantize(values.T, bits, format.block)
             initializers.append(store.add(f"{name}.q", packed))
             initializers.append(store.add(f"{name}.scales", scales))
             for node in products[name]:
-                _to_nbits(node, name, values.shape, format)
+                _to_nbits(node, name, values.shape, bits, format)
         elif name in small:
             storage.add(name, values, lambda part, array: graph.initializer.append(store.add(part, array)))
         else:
@@ -172,14 +173,14 @@ def _attach(
         model.opset_import.add(domain=MICROSOFT, version=1)
 
 
-def _to_nbits(node: Any, name: str, shape: tuple[int, ...], format: WeightFormat) -> None:
+def _to_nbits(node: Any, name: str, shape: tuple[int, ...], bits: int, format: WeightFormat) -> None:
     import onnx
 
     node.op_type, node.domain = "MatMulNBits", MICROSOFT
     activations = node.input[0]
     del node.input[:]
     node.input.extend([activations, f"{name}.q", f"{name}.scales"])
-    fields = {"K": shape[0], "N": shape[1], "bits": format.bits, "block_size": format.block}
+    fields = {"K": shape[0], "N": shape[1], "bits": bits, "block_size": format.block}
     for key, value in {**fields, "accuracy_level": format.accuracy_level}.items():
         node.attribute.append(onnx.helper.make_attribute(key, value))
 

@@ -13,17 +13,27 @@ from numpy.typing import NDArray
 
 from ouzel.errors import choose
 
+_HEADS = ("head.", "heads.")
 _ROWS = 512  # output columns quantised at once: bounds the float temporaries to a few MB
 
 
 @dataclass(frozen=True, slots=True)
 class WeightFormat:
-    """How linear weights are stored: bits 0 = float32 as they are."""
+    """How linear weights are stored: bits 0 = float32 as they are.
+
+    head_bits: of the matrices that logits come from, where rounding goes straight into the distribution: in 8 bits they are a few
+    hundredths of the work, and int4's divergence from float32 is an eighth of what it is with 4 (docs/weights.md).
+    """
 
     bits: int
+    head_bits: int = 8
     block: int = 64
     # MatMulNBits level 4: activations as int8 inside the kernel, the only level with integer dot products on CPUs.
     accuracy_level: int = 4
+
+    def bits_of(self, name: str) -> int:
+        """Of the parameter `name` of a talker or predictor network."""
+        return self.head_bits if name.startswith(_HEADS) else self.bits
 
 
 FORMATS = {"fp32": WeightFormat(0), "int8": WeightFormat(8), "int4": WeightFormat(4)}
