@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,7 @@ import torch
 
 import ar_case
 from ouzel.adapters import PredictorCore, SubtalkerSampling
-from ouzel.bundle import Bundle
+from ouzel.bundle import Bundle, open_bundle
 from ouzel.errors import BundleError, SynthesisError
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
 from ouzel.models.qwen3_tts.network.predictor import Predictor
@@ -135,6 +138,16 @@ def test_logits_that_are_not_finite_are_an_error(bundle: Bundle) -> None:
 def test_tables_of_another_model_are_refused(wide: tuple[Bundle, Predictor], bundle: Bundle) -> None:
     with pytest.raises(BundleError, match=r"needs \(codes, 64\)"):
         RUNTIME.load_predictor(wide[0], bundle.artifact("predictor"), ONE)
+
+
+@pytest.mark.parametrize("other", [os.link, os.symlink])
+def test_files_with_a_second_name_are_loaded_as_well(bundle: Bundle, tmp_path: Path, other: Callable[..., None]) -> None:
+    """Installers link the files of a package to their cache."""
+    shutil.copytree(bundle.root, tmp_path / "linked", copy_function=lambda a, b: other(os.path.realpath(a), b))
+    linked = load(open_bundle(tmp_path / "linked"))
+    wanted = load(bundle)
+    for i, hidden in enumerate(hiddens(4)):
+        np.testing.assert_array_equal(*(core.frame(hidden, i, GREEDY, np.zeros(15)) for core in (linked, wanted)))
 
 
 @pytest.mark.parametrize("weights", ["int8", "int4"])

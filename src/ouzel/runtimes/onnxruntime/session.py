@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -59,13 +61,30 @@ def open_session(path: str | os.PathLike[str], *, threads: int = 0, options: Any
     if not path.is_file():
         raise BundleError(f"The model file {path} does not exist; convert or download the bundle again.")
     options = options or session_options(threads)
+
+    def opened(model: Path) -> Any:
+        return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
     try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        try:
+            return opened(path)
+        except Exception:
+            # Weights inside an If are refused in files with a second name, as uv and `convert --add` make them.
+            if not _has_other_names(path.with_suffix(".data")):
+                raise
+            with TemporaryDirectory(prefix="ouzel-", ignore_cleanup_errors=True) as folder:
+                for file in (path, path.with_suffix(".data")):
+                    shutil.copyfile(file, Path(folder, file.name))
+                return opened(Path(folder, path.name))
     except Exception as error:  # ONNX Runtime's exception classes differ between versions
         raise BundleError(
             f"ONNX Runtime {ort.__version__} cannot load {path}: {_first_line(error)} "
             "Convert the bundle again or upgrade onnxruntime."
         ) from error
+
+
+def _has_other_names(file: Path) -> bool:
+    return file.is_file() and (file.is_symlink() or file.stat().st_nlink > 1)
 
 
 def run(session: Any, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None) -> list[NDArray[Any]]:
