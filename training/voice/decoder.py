@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import own
@@ -27,7 +28,8 @@ SHIFT = 480  # samples by which sound follows its code: a causal network hears 2
 SHIFTS = SUB  # cuts of one utterance into frames, 10 ms apart
 SIZES = (256, 512, 1024, 2048)
 CROP, BATCH = 10, 4
-QUIET = 5e-4  # of a full-scale sine, -66 dB: what is below does not count, or silence would weigh as much as speech
+QUIET = 5e-5  # of a full-scale sine, -86 dB: what is below does not count, or silence would weigh as much as speech
+PATCH = (4, 4)  # mel bands and steps of 10.7 ms over which powers are averaged: formants and bursts, not their grain
 LEFT = 1  # frames at a crop's start that are not judged: their past is missing
 
 
@@ -37,7 +39,7 @@ def scales(spread: np.ndarray) -> np.ndarray:
 
 
 class Spectra(nn.Module):
-    """How far two waveforms' spectra are apart: (log magnitude L1, spectral convergence, log mel L1)."""
+    """How far two waveforms' spectra are apart: (log magnitude L1, spectral convergence, log mel L1, log of patches L1)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,17 +53,24 @@ class Spectra(nn.Module):
             out.append((spectrum.real.square() + spectrum.imag.square()).clamp(min=1e-8).sqrt())
         return out
 
-    def forward(self, made: Tensor, true: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, made: Tensor, true: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         with torch.no_grad():
             wanted = self.magnitudes(true)
-        log = convergence = mel = torch.zeros(())
+        log = convergence = mel = patch = torch.zeros(())
         for size, a, b in zip(SIZES, self.magnitudes(made), wanted, strict=True):
             floor = QUIET * size / 4  # a Hann window's sum, halved
             log = log + ((a + floor).log() - (b + floor).log()).abs().mean()
             convergence = convergence + (a - b).norm() / b.norm().clamp(min=1e-2)
             if size == 1024:
-                mel = ((self.bank @ a + floor).log() - (self.bank @ b + floor).log()).abs().mean()
-        return log / len(SIZES), convergence / len(SIZES), mel
+                one, other = self.bank @ a, self.bank @ b
+                mel = ((one + floor).log() - (other + floor).log()).abs().mean()
+                patch = 0.5 * (_patches(one, floor) - _patches(other, floor)).abs().mean()
+        return log / len(SIZES), convergence / len(SIZES), mel, patch
+
+
+def _patches(mel: Tensor, floor: float) -> Tensor:
+    """Log of the mean power of overlapping patches of magnitudes (B, bands, steps)."""
+    return (F.avg_pool2d(mel.square(), PATCH, (PATCH[0] // 2, PATCH[1] // 2)) + floor * floor).log()
 
 
 Item = tuple[list[Tensor], list[tuple[int, Tensor]], Tensor]
@@ -223,8 +232,8 @@ def main() -> None:
             audio.append(a[at * FRAME : (at + CROP) * FRAME])
         made = net(torch.stack(vectors))[:, LEFT * FRAME :]
         true = torch.stack(audio)[:, LEFT * FRAME :]
-        log, convergence, mel = spectra(made, true)
-        loss = log + convergence + 2 * mel
+        log, convergence, mel, patch = spectra(made, true)
+        loss = log + convergence + mel + 2 * patch
         if args.discriminator:
             fake = spectra.magnitudes(made)
             for p in judge.parameters():
