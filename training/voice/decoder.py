@@ -260,7 +260,7 @@ def main() -> None:
         for name, value in net.state_dict().items():
             average[name].lerp_(value, 1 - decay) if value.dtype.is_floating_point else average[name].copy_(value)
         told = (float(lie.detach()), float(verdict.detach())) if args.discriminator else ()
-        losses.append((float(log.detach()), float(convergence.detach()), float(mel.detach()), *told))
+        losses.append((float(log.detach()), float(convergence.detach()), float(mel.detach()), float(patch.detach()), *told))
         if time.monotonic() - saved > 60 or done >= 1:
             saved = time.monotonic()
             live = {name: value.clone() for name, value in net.state_dict().items()}
