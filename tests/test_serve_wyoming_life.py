@@ -242,13 +242,14 @@ def test_stopping_silences_what_is_spoken(streamed):
         assert found[-1].type == ("synthesize-stopped" if streamed else "error")
 
 
-def test_closing_lets_the_end_be_heard():
-    """`close` comes between the last block and the events that end a reply."""
+@pytest.mark.parametrize("ended", [True, False])
+def test_closing_lets_the_end_be_heard(ended):
+    """`close` comes before the events that end a reply, or before the client has ended its stream."""
     with toy_voice(ToyTalker(5)) as voice, wyoming_served(voice) as server:
 
         async def listen() -> list:
             async with server.client() as client:
-                for event in stream("One. Two."):
+                for event in stream("One. Two.")[: None if ended else -1]:
                     await client.write_event(event)
                 await until(client, "audio-start")
                 closing = asyncio.create_task(asyncio.to_thread(server.close))

@@ -89,6 +89,8 @@ class WyomingSession:
             await self._leave()
 
     def finish(self) -> None:
+        """What has come by now is answered to its end, an open stream included; then the connection ends."""
+        self._stop()
         self._jobs.put_nowait(None)
 
     # ---- reading
