@@ -6,12 +6,12 @@ import base64
 import uuid
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from ouzel.audio.encoder import FORMATS, open_encoder
 from ouzel.serve.api_error import ApiError, api_error_of
-from ouzel.serve.client import while_connected
+from ouzel.serve.client import LiveResponse
 from ouzel.serve.desk import Desk
 from ouzel.serve.reading import order_of
 from ouzel.serve.schema import BatchBody, BatchItem
@@ -20,21 +20,15 @@ ROUTE = "batch"
 _BATCH_ONLY = {"items"}
 
 
-class BatchResponse(Response):
+class BatchResponse(LiveResponse):
     """Speaks the items one after another, as one client; an item that fails does not touch the others."""
 
     def __init__(self, desk: Desk, body: BatchBody) -> None:
-        self.status_code = 200
-        self.background = None
-        self.body = b""
+        super().__init__()
         self._desk = desk
         self._batch = body
-        self.init_headers()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await while_connected(receive, self._speak(scope, receive, send))
-
-    async def _speak(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         results = [await self._item(index, item) for index, item in enumerate(self._batch.items)]
         good = sum(result["status"] == "success" for result in results)
         answer = {

@@ -6,7 +6,24 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from starlette.types import Receive
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+
+class LiveResponse(Response):
+    """A response that is made while its client listens: `answer` sends all of it, and ends when the client leaves."""
+
+    def __init__(self) -> None:
+        self.status_code = 200
+        self.background = None
+        self.body = b""
+        self.init_headers()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await while_connected(receive, self.answer(scope, receive, send))
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from ouzel.audio.encoder import FORMATS, Encoder, open_encoder
 from ouzel.serve import events
 from ouzel.serve.api_error import ApiError, api_error_of
-from ouzel.serve.client import while_connected
+from ouzel.serve.client import LiveResponse
 from ouzel.serve.desk import Desk
 from ouzel.serve.order import Order
 from ouzel.serve.take import Take
@@ -20,22 +20,16 @@ log = logging.getLogger("ouzel.serve")
 SSE = "text/event-stream"
 
 
-class SpeechResponse(Response):
+class SpeechResponse(LiveResponse):
     """The status line goes out with the first block that can be heard; until then every failure is a JSON error."""
 
     def __init__(self, desk: Desk, order: Order) -> None:
-        self.status_code = 200
-        self.background = None
-        self.body = b""
+        super().__init__()
         self._desk = desk
         self._order = order
         self._started = False
-        self.init_headers()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await while_connected(receive, self._speak(scope, receive, send))
-
-    async def _speak(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             async with self._desk.take(self._order) as take:
                 with open_encoder(self._order.format, take.sample_rate, streamed=self._order.delivery != "whole") as encoder:
