@@ -68,7 +68,7 @@ def open_session(path: str | os.PathLike[str], *, threads: int = 0, options: Any
     try:
         try:
             return opened(path)
-        except Exception:
+        except Exception:  # of whatever class, as below
             # Weights inside an If are refused in files with a second name, as uv and `convert --add` make them.
             if not _has_other_names(path.with_suffix(".data")):
                 raise
