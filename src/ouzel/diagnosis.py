@@ -16,10 +16,10 @@ from ouzel.errors import OuzelError
 from ouzel.models.registry import get_family
 from ouzel.pipeline import DeployConfig
 from ouzel.runtimes.registry import get_runtime, runtimes, why_not
-from ouzel.schedule.plan import first_chunk, smallest_sustained_chunk
+from ouzel.schedule.plan import FRAME_MS, first_chunk, smallest_sustained_chunk
 from ouzel.schedule.speed import SpeedEstimator, SpeedModel
 from ouzel.tuning.cells import cores
-from ouzel.tuning.timing import DECODE_SIZES, FRAME_MS, PROMPT_ROWS, Times, time_decoder, time_predictor, time_talker
+from ouzel.tuning.timing import DECODE_SIZES, PROMPT_ROWS, Times, time_decoder, time_predictor, time_talker
 
 _SECONDS = 0.3  # of each stage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,13 @@ def overrides(args: argparse.Namespace) -> Overrides:
     if args.async_chunk is not None:
         given.append("--async-chunk" if args.async_chunk else "--no-async-chunk")
     return parse_overrides(given)
+
+
+def loading(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `ouzel.load` that say how a model runs, for commands that speak. Raises UsageError."""
+    same = ("schedule", "threads", "talker", "predictor", "decoder", "fallback")
+    chosen = {name: getattr(args, name) for name in same}
+    return chosen | {"deploy": args.deploy_config, "overrides": overrides(args), "stuck": args.stuck_detector}
 
 
 def deploy(args: argparse.Namespace, pipeline: PipelineConfig, own: Path | None = None) -> DeployConfig:

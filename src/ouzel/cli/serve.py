@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ouzel.cli.deploy import add_deploy, overrides
+from ouzel.cli.deploy import add_deploy, loading
 from ouzel.cli.options import Parser, add_model, natural_int, positive_int
 from ouzel.errors import MissingExtraError, UsageError
 
@@ -125,25 +125,17 @@ def run(args: argparse.Namespace) -> int:
     from ouzel.api import Voice, load
     from ouzel.serve.run import run as serve
 
-    changes = overrides(args)
+    chosen = loading(args)
 
     def loaded() -> Voice:
         announce("loading the voice")
         # The desk bounds what waits, so that a client is told in time; the engine's own bound only has to be no smaller.
         voice = load(
             args.model,
-            deploy=args.deploy_config,
-            schedule=args.schedule,
-            threads=args.threads,
-            talker=args.talker,
-            predictor=args.predictor,
-            decoder=args.decoder,
-            fallback=args.fallback,
-            overrides=changes,
             max_active=settings.concurrency,
             max_waiting=settings.concurrency + settings.queue + 1,
-            stuck=args.stuck_detector,
             warm_up=False,
+            **chosen,
         )
         try:
             announce(f"warming up {voice.name}")

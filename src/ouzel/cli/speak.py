@@ -18,7 +18,7 @@ from ouzel.api import TextOptions, load
 from ouzel.api.plan import make_request
 from ouzel.audio.pcm import AudioChunk
 from ouzel.audio.player import Player
-from ouzel.cli.deploy import overrides
+from ouzel.cli.deploy import loading
 from ouzel.cli.output import Output, check_output, open_output
 from ouzel.cli.stats import print_stats
 from ouzel.engine import Utterance
@@ -40,19 +40,7 @@ def speak(args: argparse.Namespace) -> int:
         raise UsageError(
             "There is nothing to play the speech with: give -o FILE to write it, or install a player: pip install 'ouzel[play]'."
         )
-    voice = load(
-        args.model,
-        deploy=args.deploy_config,
-        schedule=args.schedule,
-        threads=args.threads,
-        talker=args.talker,
-        predictor=args.predictor,
-        decoder=args.decoder,
-        fallback=args.fallback,
-        overrides=overrides(args),
-        text=TextOptions(strip=not args.no_strip),
-        stuck=args.stuck_detector,
-    )
+    voice = load(args.model, text=TextOptions(strip=not args.no_strip), **loading(args))
     with voice, ExitStack() as stack:
         utterance = stack.enter_context(voice.start(request))
         chunks: Iterable[AudioChunk] = utterance

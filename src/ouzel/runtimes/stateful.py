@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -66,7 +67,7 @@ class DecoderMeta:
         return cls(layout=layout, **found)
 
 
-class StatefulDecoder(Generic[State]):
+class StatefulDecoder(ABC, Generic[State]):
     """DecoderAdapter; equal to the decode of the whole utterance for any chunking, and bit-reproducible for the same chunks.
 
     Long chunks are run in pieces of `max_new` frames at most, which bounds memory. One thread at a time uses a decoder.
@@ -115,9 +116,9 @@ class StatefulDecoder(Generic[State]):
             raise SynthesisError(f"The codec decoder made samples that are not numbers, from frame {frame} of the utterance on.")
         return samples
 
+    @abstractmethod
     def _fresh(self) -> State:
         """The state at the start of an utterance."""
-        raise NotImplementedError
 
     def _checked(self, codes: Codes) -> Codes:
         rows = np.asarray(codes)

@@ -9,10 +9,9 @@ from itertools import product
 
 from ouzel.errors import SynthesisError
 from ouzel.runtimes.base import STAGES
-from ouzel.schedule.plan import first_chunk, smallest_sustained_chunk
+from ouzel.schedule.plan import FRAME_MS, first_chunk, smallest_sustained_chunk
 from ouzel.schedule.speed import SpeedEstimator, SpeedModel
 from ouzel.tuning.cells import Finding
-from ouzel.tuning.timing import FRAME_MS
 
 AMPLE = 0.7
 """Real-time factor that is fast enough: what else runs on the machine, and a processor that grows warm, take the rest."""

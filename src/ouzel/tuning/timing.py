@@ -12,7 +12,6 @@ import numpy as np
 
 from ouzel.adapters import DecoderAdapter, PredictorCore, SubtalkerSampling, TalkerCore
 
-FRAME_MS = 80.0
 PROMPT_ROWS = 16  # a short sentence
 DECODE_SIZES = (1, 8)  # two lengths tell the cost of a call from the cost of a frame
 _WARM_UP = 2
