@@ -30,6 +30,7 @@ SIZES = (256, 512, 1024, 2048)
 CROP, BATCH = 10, 4
 QUIET = 5e-5  # of a full-scale sine, -86 dB: what is below does not count, or silence would weigh as much as speech
 PATCH = (4, 4)  # mel bands and steps of 10.7 ms over which powers are averaged: formants and bursts, not their grain
+WORDS = slice(24, 56)  # mel bands of 1 to 4.3 kHz, whose patches tell words: they count twice
 LEFT = 1  # frames at a crop's start that are not judged: their past is missing
 
 
@@ -64,7 +65,9 @@ class Spectra(nn.Module):
             if size == 1024:
                 one, other = self.bank @ a, self.bank @ b
                 mel = ((one + floor).log() - (other + floor).log()).abs().mean()
-                patch = 0.5 * (_patches(one, floor) - _patches(other, floor)).abs().mean()
+                patch = 0.5 * (_patches(one, floor) - _patches(other, floor)).abs()
+                step = PATCH[0] // 2
+                patch = patch.mean() + patch[:, WORDS.start // step : WORDS.stop // step].mean()
         return log / len(SIZES), convergence / len(SIZES), mel, patch
 
 
