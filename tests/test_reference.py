@@ -234,7 +234,7 @@ def test_the_snippet_of_the_documentation_runs(say, tmp_path, bundle, samples):
     (snippet,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "my-voice.wav").write_bytes(wav_bytes(samples, RATE))
     (tmp_path / "home" / "models").mkdir(parents=True)
-    (tmp_path / "home" / "models" / "Qwen3-TTS-12Hz-0.6B-Base").symlink_to(bundle)
+    (tmp_path / "home" / "models" / "Qwen3-TTS-12Hz-0.6B-Base-int4").symlink_to(bundle)
     exec(compile(snippet, str(PAGE), "exec"), {"__name__": "snippet"})
     assert (tmp_path / "morning.wav").stat().st_size > 44
 
