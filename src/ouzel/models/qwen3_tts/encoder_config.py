@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
@@ -106,6 +106,10 @@ class CodecEncoderConfig:
         value = codec.get("encoder_config")
         config = read(cls, value, f"{where}: encoder_config")  # type: ignore[arg-type]  # it says what is wrong with the value
         where = f"{where}: encoder_config"
+        heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
+        sizes = [n for n in asdict(config).values() if isinstance(n, int) and not isinstance(n, bool)]
+        if min(*sizes, *config.upsampling_ratios) < 1 or heads % kv_heads:
+            raise CheckpointError(f"{where}: every size must be 1 or more, and {heads} heads must share {kv_heads} evenly.")
         if config.hidden_act != "gelu":
             raise choose(f"hidden_act in {where}", config.hidden_act, ["gelu"], error=CheckpointError)
         if not config.use_causal_conv or config.audio_channels != 1:
