@@ -15,7 +15,8 @@ HELP = "list the voices and languages of a model"
 DESCRIPTION = """\
 List the voices that a model offers, with their main language, description, licence and origin where
 the model states them, and on stderr the languages it speaks. A VoiceDesign model has no list: say
-what the voice is like with `ouzel say --instruct`."""
+what the voice is like with `ouzel say --instruct`. Nor has a Base model: give it a recording with
+`ouzel say --ref-audio`."""
 
 
 def add(commands: Any) -> None:
