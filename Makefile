@@ -10,12 +10,14 @@ DEMO   := build/demo
 # how the embedded bundle is stored: docs/voice-report.md compares
 EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
+# of `make test`: processes beside each other
+WORKERS ?= logical
 
 .PHONY: say test test-executorch test-clients browser page-picture lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
 
 help:
 	@echo 'make say [TEXT="..."] [SPEAKER=moss]   speak a sentence into hello.wav'
-	@echo 'make test               set up and run every test'
+	@echo 'make test               set up and run every test   [WORKERS=2]'
 	@echo 'make test-executorch    the tests of the runtime executorch, in a venv of its own (2 GB; minutes to lower the networks)'
 	@echo 'make browser            install the Chromium of Debian, in which the tests try the page of the server (root; 0.4 GB)'
 	@echo 'make page-picture       renew docs/serve-page.png'
@@ -62,8 +64,9 @@ $(DEMO)/manifest.json: | $(VENV)/.convert
 say: $(VENV)/.runtime
 	$(BIN)/ouzel say "$(TEXT)" -m embedded -v $(SPEAKER) -o hello.wav --stats
 
+# A file's tests share what they set up, so a file stays with one worker.
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 browser:
 	command -v chromium && command -v chromedriver || \
