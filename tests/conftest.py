@@ -22,19 +22,19 @@ CACHE = Path(__file__).parents[1] / "build" / "checkpoints"
 # No test is about time: another program may have the processor at any moment.
 settings.register_profile("ouzel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ouzel")
-WRITER = ("random_checkpoint", "random_config", "random_tokenizer", "random_values", "shard", "tensors")
+WRITER = ("random_checkpoint", "random_config", "random_encoders", "random_tokenizer", "random_values", "shard", "tensors")
 
 
-def cached_checkpoint(size: str, kind: str, *, seed: int = 0, dtype: str = "bf16") -> Path:
+def cached_checkpoint(size: str, kind: str, *, seed: int = 0, dtype: str = "bf16", encoders: bool = False) -> Path:
     """A checkpoint folder, read-only by agreement. Its name changes with the arguments and with the writer's source."""
-    key = hashlib.sha256(f"{size} {kind} {seed} {dtype}".encode())
+    key = hashlib.sha256(f"{size} {kind} {seed} {dtype} {encoders}".encode())
     for module in WRITER:
         key.update((Path(family.__file__).parent / f"{module}.py").read_bytes())
     folder = CACHE / f"{size}-{kind}-{key.hexdigest()[:12]}"
     if not folder.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         mine = folder.with_name(f"{folder.name}.{os.getpid()}")  # another test run may be writing the same one
-        write_random_checkpoint(mine, size=size, kind=kind, seed=seed, dtype=dtype)
+        write_random_checkpoint(mine, size=size, kind=kind, seed=seed, dtype=dtype, encoders=encoders)
         try:
             mine.rename(folder)
         except OSError:

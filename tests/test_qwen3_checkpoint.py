@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from conftest import cached_checkpoint
 from ouzel.errors import CheckpointError
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
 from ouzel.models.qwen3_tts.shard import Shard, to_bfloat16
@@ -131,13 +132,32 @@ def test_long_lists_are_cut(copy):
     refused(copy, "lacks 33 tensors", "and 27 more")
 
 
-def test_parts_for_reference_audio_are_let_through_and_listed(copy):
+def test_parts_for_recordings_are_let_through_and_listed_where_none_is_taken(copy):
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "tts_model_type": "voice_design"}))
     edit(copy, lambda t: t.update({"speaker_encoder.fc.weight": torch.ones(2, dtype=torch.int64)}))
     edit(copy, lambda t: t.update({"encoder.x": torch.tensor(float("nan"))}), "speech_tokenizer/model.safetensors")
     checkpoint = Checkpoint(copy)
     assert checkpoint.model_file.unread == ["speaker_encoder.fc.weight"]
     assert checkpoint.codec_file.unread == ["encoder.x"]
     assert checkpoint.decoder()
+    assert checkpoint.speaker is None
+    assert checkpoint.encoder is None
+
+
+def test_a_base_model_has_all_of_an_encoder_or_none(copy, tmp_path):
+    assert Checkpoint(copy).speaker is None
+    whole = cached_checkpoint("nano", "base", encoders=True)
+    found = Checkpoint(whole)
+    assert found.model_file.unread == []
+    assert all(name.endswith((".initialized", ".output_proj.weight")) for name in found.codec_file.unread)
+    for part, name in ((MODEL, "speaker_encoder.fc.bias"), ("speech_tokenizer/" + MODEL, "encoder.downsample.conv.weight")):
+        folder = tmp_path / part.replace("/", "-")
+        shutil.copytree(whole, folder)
+        edit(folder, lambda t, name=name: t.pop(name), part)
+        refused(folder, "lacks 1 tensor", name)
+        edit(folder, lambda t, name=name: t.update({name: torch.ones(3)}), part)
+        refused(folder, name, "(3,)")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

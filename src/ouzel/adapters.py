@@ -111,14 +111,26 @@ class DecoderAdapter(Protocol):
         """Advance `state` by codes (n, groups), n >= 1; float32 (n * samples_per_frame,). Raises on bad ids."""
 
 
+@runtime_checkable
 class SpeakerAdapter(Protocol):
-    def embed(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-        """Speaker vector, float32 (hidden,)."""
+    """A recording in, its speaker out."""
+
+    @property
+    def sample_rate(self) -> int: ...
+
+    def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """samples (n,), mono, at `sample_rate` Hz -> speaker vector, float32 (hidden,)."""
 
 
+@runtime_checkable
 class CodecEncoderAdapter(Protocol):
-    def encode(self, samples: NDArray[np.float32], sample_rate: int) -> Codes:
-        """Codec frames of reference audio."""
+    """A recording in, its codec frames out."""
+
+    @property
+    def sample_rate(self) -> int: ...
+
+    def encode(self, samples: NDArray[np.float32]) -> Codes:
+        """samples (n,), mono, at `sample_rate` Hz -> codes of every frame that has begun."""
 
 
 # ---- what a runtime implements of an autoregressive talker; `ouzel.autoregressive.ArTalker` makes a TalkerAdapter of both

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 class OuzelError(Exception):
     """Show this sentence to the user: what is wrong, what to do, which values are valid.
 
-    param: the field of SpeechRequest that it is about, where it is about one.
+    param: the field of SpeechRequest that it is about, where it is about one; "ref_audio" for a recording.
     """
 
     exit_code = 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,23 @@ class SpeechRequest:
     max_new_tokens: int | None = None
     initial_codec_chunk_frames: int | None = None
     speed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A voice taken from a recording: the fields of SpeechRequest that a Base model speaks with it.
+
+    speaker_embedding: float32 (hidden,). ref_codes: int64 (R, groups), with ref_text, what was said; both None: the vector alone.
+    """
+
+    speaker_embedding: NDArray[np.float32]
+    ref_codes: NDArray[np.int64] | None = None
+    ref_text: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """The fields that are not None by name: `voice.stream("Hello.", **reference.options())`."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
     add_encoder.py CHECKPOINTS OUT     copies each checkpoint; speech_tokenizer gains a small random encoder, nothing else changes
 
-ouzel never reads these tensors, so its own writer leaves them out; the talker and decoder files stay byte for byte as they are.
+Our own writer has --encoders, which adds tensors to the talker's file too; here it stays as it is, byte for byte, because the
+goldens are identified by it.
 """
 
 from __future__ import annotations

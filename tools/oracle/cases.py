@@ -65,3 +65,21 @@ def reference_codes(frames: int = 12):
     import numpy as np
 
     return np.random.Generator(np.random.Philox(78)).integers(1, 2048, (frames, 16))
+
+
+# Whole codec frames; parts of a frame and of a row of its transformer; and more than the ten seconds of the config's window.
+RECORDINGS = {"whole": 48_000, "odd": 79_201, "short": 24_500, "long": 290_003}
+
+
+def recording(name: str):
+    """A recording of the reference cases, int16 (n,) at 24 kHz: a gliding voice with pauses, and noise in it."""
+    import numpy as np
+
+    count = RECORDINGS[name]
+    time = np.arange(count) / 24_000
+    pitch = 110 + 60 * np.sin(2 * np.pi * 0.7 * time + count)
+    phase = 2 * np.pi * np.cumsum(pitch) / 24_000
+    voice = sum(np.sin(k * phase) / k for k in range(1, 30))
+    loudness = np.clip(np.sin(2 * np.pi * 1.3 * time) + 0.4, 0, 1)
+    noise = np.random.Generator(np.random.Philox(count)).uniform(-1, 1, count)
+    return np.round(6000 * loudness * voice + 500 * noise).astype(np.int16)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerate tests/golden/greedy and conversations.json with two oracles, each in a venv of its own (about 4 GB and 25 CPU minutes in all):
+# Regenerate tests/golden/greedy, tests/golden/reference and conversations.json with two oracles, each in a venv of its own (about 4 GB and 25 CPU minutes in all):
 # the official qwen-tts 0.1.1 and the real vLLM-Omni 0.30.0 on its CPU platform plug-in.
 #
 #   tools/oracle/regenerate.sh [WORK]
@@ -19,11 +19,13 @@ if [ ! -x "$qwen/bin/python" ]; then
 fi
 [ -x "$omni/bin/python" ] || "$tools/install.sh" "$omni"
 
-rm -rf "$work/plain" "$work/with-encoder" "$work/golden"
+rm -rf "$work/plain" "$work/plain-encoders" "$work/with-encoder" "$work/golden"
 for task in custom_voice base voice_design; do
     "$root/.venv/bin/python" -m ouzel.models.qwen3_tts.random_checkpoint "$work/plain/$task" --size tiny --type "$task" --seed 0 --dtype f32
 done
+"$root/.venv/bin/python" -m ouzel.models.qwen3_tts.random_checkpoint "$work/plain-encoders" --size tiny --type base --seed 0 --dtype f32 --encoders
 cd "$root/tools/oracle"
+OMP_NUM_THREADS=1 "$qwen/bin/python" reference.py "$work/plain-encoders" "$root/tests/golden/reference"
 OMP_NUM_THREADS=1 "$qwen/bin/python" add_encoder.py "$work/plain" "$work/with-encoder"
 OMP_NUM_THREADS=1 "$qwen/bin/python" official.py "$work/plain" "$work/golden"
 (

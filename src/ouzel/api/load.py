@@ -10,6 +10,7 @@ from typing import Any
 from ouzel.adapters import DecoderAdapter, TalkerAdapter
 from ouzel.api.placement import Place, moved, place_stages, stage_ids, with_threads
 from ouzel.api.plan import TextOptions
+from ouzel.api.reference import References
 from ouzel.api.voice import Placement, Voice
 from ouzel.bundle import Bundle, open_bundle
 from ouzel.bundle.store import resolve_model
@@ -61,6 +62,7 @@ def load(
     config = configure(deploy, bundle.deploy, pipeline, given, threads, places)
     spec = ScheduleSpec.parse(schedule) if isinstance(schedule, str) else schedule or schedule_of(config)
     stage = config.stage(stage_ids(config)[0])
+    kept = config.codec_connector(*stage_ids(config)).ref_audio_artifact_cache_max_entries
     frontend = family.frontend(bundle, max_instructions=stage.tts_max_instructions_length)
     loaded = place_stages(bundle, config, fallback=fallback)
     settings = options or engine_options(config)
@@ -79,6 +81,7 @@ def load(
         text=text,
         gate=config.playback.gate,
         placement=Placement(bundle, config, loaded),
+        references=References(bundle, threads=stage.edge.threads, entries=kept),
     )
     if warm_up:
         try:

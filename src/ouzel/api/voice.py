@@ -14,13 +14,14 @@ from typing import Any, Self
 from ouzel.adapters import TalkerSampling
 from ouzel.api.placement import Loaded, Place, Placed, moved, place_stages, with_threads
 from ouzel.api.plan import Plan, TextOptions, make_plan, make_request
+from ouzel.api.reference import References, Samples
 from ouzel.audio.gate import Outlook
 from ouzel.bundle import Bundle
 from ouzel.engine import Engine, Live, Speech, Stages, StuckPolicy, Utterance
 from ouzel.errors import UsageError
 from ouzel.models.base import Frontend
 from ouzel.pipeline import DeployConfig
-from ouzel.request import SpeechRequest, VoiceInfo
+from ouzel.request import Reference, SpeechRequest, VoiceInfo
 from ouzel.schedule import ScheduleSpec
 
 log = logging.getLogger("ouzel.api")
@@ -57,6 +58,7 @@ class Voice:
         text: TextOptions | None = None,
         gate: bool = True,
         placement: Placement | None = None,
+        references: References | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -67,6 +69,7 @@ class Voice:
         self._seed = seed
         self._text = text or TextOptions()
         self._placement = placement
+        self._references = references
         self._placing = threading.Lock()
         weakref.finalize(self, engine.close_soon).atexit = False
 
@@ -115,6 +118,31 @@ class Voice:
         """`say` for asyncio; cancelling the task cancels the speech."""
         with self.start(text, **options) as utterance:
             return await utterance.aread()
+
+    # ---- take a voice from a recording
+
+    def reference(self, samples: Samples, text: str | None = None, *, sample_rate: int = 24_000) -> Reference:
+        """The voice in a recording, for Base models: `voice.say("Hello.", **voice.reference(samples).options())`.
+
+        samples: float32 (n,), one channel, from -1 to 1, 1 to 30 s long. text: what is said in it; the model then goes on in that
+        manner (in-context learning: codec frames besides the speaker vector). sample_rate: Hz, 8,000 to 192,000.
+        Takes seconds of a processor, one recording at a time; what was made of the latest recordings is kept. Raises UsageError
+        for a recording or a model that does not fit, BundleError for a bundle without the encoders; their `param` is ref_audio or
+        ref_text.
+        """
+        return self._readers().read(samples, text, sample_rate)
+
+    def check_reference(self, text: str | None = None) -> None:
+        """What `reference` would raise whatever the recording."""
+        self._readers().check(text)
+
+    def _readers(self) -> References:
+        if self._references is None:
+            raise UsageError(
+                "This voice was not made by ouzel.load, so there is no bundle whose encoders could read a recording.",
+                param="ref_audio",
+            )
+        return self._references
 
     # ---- know
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ouzel.api import TextOptions, load
 from ouzel.api.plan import make_request
 from ouzel.audio.pcm import AudioChunk
 from ouzel.audio.player import Player
+from ouzel.audio.recording import check_recording, read_recording
 from ouzel.cli.deploy import overrides
 from ouzel.cli.output import Output, check_output, open_output
 from ouzel.cli.stats import print_stats
@@ -32,6 +34,7 @@ _JUDGE_AFTER_S = 1.0  # audio at hand before the speed is judged
 
 def speak(args: argparse.Namespace) -> int:
     """Run `ouzel say`. What can be wrong with the arguments is found before the model is loaded."""
+    recording = _recording(args)
     request = make_request(_request(args, read_text(args.text)), {})
     prepare(request.text, strip=not args.no_strip)
     play = args.play or args.output is None
@@ -54,6 +57,9 @@ def speak(args: argparse.Namespace) -> int:
         stuck=args.stuck_detector,
     )
     with voice, ExitStack() as stack:
+        if recording is not None:
+            samples, rate = recording
+            request = replace(request, **voice.reference(samples, args.ref_text, sample_rate=rate).options())
         utterance = stack.enter_context(voice.start(request))
         chunks: Iterable[AudioChunk] = utterance
         if format_name is not None:
@@ -92,7 +98,7 @@ def _request(args: argparse.Namespace, text: str) -> SpeechRequest:
         task_type=args.task_type,
         speaker_embedding=_array("--speaker-embedding", args.speaker_embedding),
         ref_codes=_array("--ref-codes", args.ref_codes),
-        ref_text=args.ref_text,
+        ref_text=args.ref_text if args.ref_audio is None else None,
         non_streaming_mode=args.non_streaming_mode,
         seed=args.seed,
         greedy=args.greedy,
@@ -102,6 +108,17 @@ def _request(args: argparse.Namespace, text: str) -> SpeechRequest:
         max_new_tokens=args.max_new_tokens,
         initial_codec_chunk_frames=args.initial_codec_chunk_frames,
     )
+
+
+def _recording(args: argparse.Namespace) -> tuple[NDArray[np.float32], int] | None:
+    """(samples, sample rate) of --ref-audio. Raises UsageError when no voice can be taken from it."""
+    if args.ref_audio is None:
+        return None
+    for option in ("speaker_embedding", "ref_codes"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--ref-audio and --{option.replace('_', '-')} both say whose voice it is; give one of them.")
+    samples, rate = read_recording(args.ref_audio)
+    return check_recording(samples, rate), rate
 
 
 def _array(option: str, path: str | None) -> NDArray[Any] | None:

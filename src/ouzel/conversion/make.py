@@ -16,8 +16,10 @@ from ouzel.bundle.progress import Progress, part, silent
 from ouzel.bundle.verify import file_sha256
 from ouzel.conversion.targets import DEFAULT, Target, Weights, check_complete, targets
 from ouzel.errors import CheckpointError, MissingExtraError, OuzelError, UsageError
-from ouzel.models.base import Family
+from ouzel.models.base import CloningFamily, Family
 from ouzel.models.registry import recognise_family
+from ouzel.runtimes.base import ENCODERS, EncoderRuntime
+from ouzel.runtimes.registry import get_runtime
 
 _NEEDED = ("torch", "safetensors")
 _STATED = ("ouzel", "torch", "onnx", "onnxruntime", "numpy")
@@ -66,7 +68,8 @@ def convert(
             if base is None:
                 exact = any(target.weights == "fp32" for target in found)
                 family.write_frontend(loaded, writer, "fp32" if exact else found[0].weights, part(progress, 0.08, 0.2))
-            _add(family, loaded, writer, found, force, part(progress, 0.2, 0.92))
+            _add(family, loaded, writer, found, force, part(progress, 0.2, 0.88))
+            _add_encoders(family, loaded, writer, force, part(progress, 0.88, 0.92))
         except MemoryError:
             raise OuzelError(
                 f"Not enough memory to convert {folder}; close other programs or convert on a larger machine."
@@ -97,6 +100,19 @@ def _add(family: Family, loaded: Any, writer: BundleWriter, found: Sequence[Targ
         for artifact in writer.artifacts[len(before) :]:
             if (artifact.stage, artifact.weights) in there:
                 writer.drop(artifact)
+
+
+def _add_encoders(family: Family, loaded: Any, writer: BundleWriter, force: bool, progress: Progress) -> None:
+    """What reads recordings, if the checkpoint has it: for the runtime that every install has, whatever speaks."""
+    runtime = get_runtime(DEFAULT)
+    if not isinstance(family, CloningFamily) or not isinstance(runtime, EncoderRuntime):
+        return
+    there = [artifact for artifact in writer.artifacts if artifact.stage in ENCODERS]
+    if there and not force:
+        return
+    for artifact in there:
+        writer.drop(artifact)
+    runtime.convert_encoders(family.encoders(loaded), writer, progress)
 
 
 def _check_new(base: Bundle, found: Sequence[Target], force: bool) -> None:

@@ -31,6 +31,19 @@ class Networks(Protocol):
     def decoder(self) -> Any: ...
 
 
+class Encoders(Protocol):
+    """The torch networks of a checkpoint that read a recording, used only to convert; None for what it lacks.
+
+    speaker_encoder: a module, forward(samples) -> vector. codec_encoder: with the modules `.features`, forward(samples) -> rows,
+    and `.codes`, forward(rows) -> codes. Each has a `.spec`, as in `Networks`.
+    """
+
+    @property
+    def speaker_encoder(self) -> Any | None: ...
+    @property
+    def codec_encoder(self) -> Any | None: ...
+
+
 @runtime_checkable
 class Frontend(Protocol):
     """Requests in, talker rows out; made from a bundle, numpy only."""
@@ -112,3 +125,11 @@ class Family(Protocol):
 
     def frontend(self, bundle: Bundle, *, max_instructions: int | None = None) -> Frontend:
         """The front end that a finished bundle describes. max_instructions: characters, None = the family's own limit."""
+
+
+@runtime_checkable
+class CloningFamily(Protocol):
+    """What a family has besides if its models can take a recording for a voice."""
+
+    def encoders(self, checkpoint: Any) -> Encoders:
+        """The networks that make a reference of a recording, with the checkpoint's weights; needs the `convert` extra."""

@@ -37,6 +37,7 @@ class CodecConnector:
     Fields bear the names of the YAML keys. Frames are 80 ms each at 12.5 frames a second.
     initial_codec_chunk_frames: 0 is the dynamic initial chunk. codec_chunk_ramp: () is off.
     ref_code_context_frames: reference frames put in front of the first chunk of a cloned voice.
+    ref_audio_artifact_cache_max_entries: vectors and codes of recordings that are remembered; 0: none.
     decode_*: windows of the sync decoder.
     """
 

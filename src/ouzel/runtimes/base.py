@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ouzel.adapters import DecoderAdapter, PredictorCore, TalkerCore
+from ouzel.adapters import CodecEncoderAdapter, DecoderAdapter, PredictorCore, SpeakerAdapter, TalkerCore
 
 if TYPE_CHECKING:
     from ouzel.bundle import Artifact, Bundle, BundleWriter
 
 STAGES = ("talker", "predictor", "decoder")
 """What every voice needs; each may run on a runtime of its own."""
+ENCODERS = ("speaker_encoder", "codec_encoder")
+"""What makes a reference of a recording; in bundles of models that take one."""
 Progress = Callable[[str, float], None]
 """Called with (label of the running step, fraction 0..1 of the whole work)."""
 
@@ -78,3 +80,15 @@ class Runtime(Protocol):
         finest says what it keeps in an artifact's meta, under "parity" (tests/test_runtimes_matrix.py).
         Raises MissingExtraError without the conversion libraries.
         """
+
+
+@runtime_checkable
+class EncoderRuntime(Protocol):
+    """What a runtime has besides if it can carry out `ENCODERS`."""
+
+    def load_speaker_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> SpeakerAdapter: ...
+
+    def load_codec_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> CodecEncoderAdapter: ...
+
+    def convert_encoders(self, encoders: Any, writer: BundleWriter, progress: Progress) -> None:
+        """As `Runtime.convert`, of those that are not None in `ouzel.models.base.Encoders`; in float32."""

@@ -11,6 +11,7 @@ prefix stripped, q/k/v and gate/up fused in the order of `tensors.STACKED`):
 `predictor()`   the same layers.* and norm.weight, with the predictor's sizes, and for g in 0..G-2
                 lm_head.{g}.weight (Vp, Hp)                     codec_embedding.{g}.weight (Vp, H), talker width
                 small_to_mtp_projection.weight (Hp, H), .bias (Hp,): only when H != Hp
+`speaker_encoder()`, `codec_encoder()`: all of `encoder_tensors`, prefix stripped; of Base models that have them (contract 4.5)
 `decoder()`     every tensor of the codec decoder without the leading "decoder.": quantizer.*, pre_conv.conv.*,
                 pre_transformer.{input_proj,layers.{i},norm,output_proj}.* (layers fused as above, plus
                 self_attn_layer_scale.scale and mlp_layer_scale.scale), upsample.{i}.{0,1}.*, decoder.{i}.*
@@ -32,17 +33,11 @@ from numpy.typing import NDArray
 
 from ...errors import CheckpointError
 from .config import CodecConfig, ModelConfig, load_configs
+from .encoder_config import CodecEncoderConfig, SpeakerConfig
+from .encoder_tensors import CODEC, SPEAKER, codec_encoder_shapes, speaker_shapes
 from .shard import Shard
 from .strict import load_json
-from .tensors import (
-    PREDICTOR,
-    STACKED,
-    UNREAD_CODEC_PREFIXES,
-    UNREAD_MODEL_PREFIXES,
-    Shapes,
-    decoder_shapes,
-    model_shapes,
-)
+from .tensors import DECODER, PREDICTOR, STACKED, Shapes, decoder_shapes, model_shapes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,10 +47,13 @@ NAMED = 6  # how many tensor names an error spells out
 
 
 class TensorFile:
-    """The tensors of one folder: `model.safetensors`, or the shards named by `model.safetensors.index.json`."""
+    """The tensors of one folder: `model.safetensors`, or the shards named by `model.safetensors.index.json`.
 
-    def __init__(self, folder: Path, expected: Shapes, unread: tuple[str, ...]) -> None:
-        """Checks names and shapes of all tensors against `expected`; names under `unread` prefixes are let through."""
+    names: of all that was checked and may be read. unread: of what was let through.
+    """
+
+    def __init__(self, folder: Path, expected: Shapes, unread: str) -> None:
+        """Checks names and shapes of all tensors against `expected`; names under the prefix `unread` are let through."""
         self.folder = folder
         self._shards: dict[str, Shard] = {}
         for shard in _open_shards(folder):
@@ -65,17 +63,21 @@ class TensorFile:
                 self._shards[name] = shard
         self.unread = sorted(n for n in self._shards if n.startswith(unread))
         found = self._shards.keys() - set(self.unread)
-        if missing := expected.keys() - found:
-            raise CheckpointError(f"{folder} lacks {_some(missing)} that its config.json calls for.")
+        self.names: list[str] = []
+        self.expect(expected)
         if extra := found - expected.keys():
             raise CheckpointError(f"{folder} holds {_some(extra)} that its config.json does not call for.")
-        wrong = [
-            f"{n} is {s}, not {expected[n]}" for n in sorted(expected) if (s := self._shards[n].tensors[n][1]) != expected[n]
-        ]
+
+    def expect(self, shapes: Shapes) -> None:
+        """Checks that these tensors are there, each in its shape, and takes them out of `unread`."""
+        if missing := shapes.keys() - self._shards.keys():
+            raise CheckpointError(f"{self.folder} lacks {_some(missing)} that its config.json calls for.")
+        wrong = [f"{n} is {s}, not {shapes[n]}" for n in sorted(shapes) if (s := self._shards[n].tensors[n][1]) != shapes[n]]
         if wrong:
             more = f" (and {len(wrong) - NAMED} more)" if len(wrong) > NAMED else ""
-            raise CheckpointError(f"{folder} does not fit its config.json: {'; '.join(wrong[:NAMED])}{more}.")
-        self.names = list(expected)
+            raise CheckpointError(f"{self.folder} does not fit its config.json: {'; '.join(wrong[:NAMED])}{more}.")
+        self.names += shapes
+        self.unread = [n for n in self.unread if n not in shapes]
 
     def read(self, name: str, rows: slice | None = None) -> Array:
         """One tensor (or rows of it) as fresh float32; refuses NaN and infinite values."""
@@ -93,8 +95,23 @@ class Checkpoint:
         self.config: ModelConfig
         self.codec: CodecConfig
         self.config, self.codec = load_configs(self.folder)
-        self.model_file = TensorFile(self.folder, model_shapes(self.config.talker), UNREAD_MODEL_PREFIXES)
-        self.codec_file = TensorFile(self.folder / "speech_tokenizer", decoder_shapes(self.codec.decoder), UNREAD_CODEC_PREFIXES)
+        self.model_file = TensorFile(self.folder, model_shapes(self.config.talker), SPEAKER)
+        self.codec_file = TensorFile(self.folder / "speech_tokenizer", decoder_shapes(self.codec.decoder), CODEC)
+        self.speaker: SpeakerConfig | None = None
+        self.encoder: CodecEncoderConfig | None = None
+        if self.config.task == "Base":  # no other task takes a recording
+            self._expect_encoders()
+
+    def _expect_encoders(self) -> None:
+        talker = self.config.talker
+        if self.model_file.unread:
+            block = load_json(self.folder / "config.json").get("speaker_encoder_config")
+            self.speaker = SpeakerConfig.parse(block, talker.hidden_size)
+            self.model_file.expect(speaker_shapes(self.speaker))
+        if self.codec_file.unread:
+            found = load_json(self.folder / "speech_tokenizer" / "config.json")
+            self.encoder = CodecEncoderConfig.parse(found, talker.num_code_groups)
+            self.codec_file.expect(codec_encoder_shapes(self.encoder, talker.num_code_groups))
 
     def talker(self) -> dict[str, Tensor]:
         """Weights of the talker transformer and its codebook-0 head; names and shapes in the module's docstring."""
@@ -111,7 +128,15 @@ class Checkpoint:
 
     def decoder(self) -> dict[str, Tensor]:
         """Weights of the codec decoder; names in the module's docstring."""
-        return self._load(self.codec_file, self.codec_file.names, "decoder.")
+        return self._below(self.codec_file, DECODER)
+
+    def speaker_encoder(self) -> dict[str, Tensor]:
+        """Weights of the speaker encoder, as `speaker_shapes` names them; none where `speaker` is None."""
+        return self._below(self.model_file, SPEAKER)
+
+    def codec_encoder(self) -> dict[str, Tensor]:
+        """Weights of the codec encoder, as `codec_encoder_shapes` names them; none where `encoder` is None."""
+        return self._below(self.codec_file, CODEC)
 
     def codec_embedding(self) -> Array:
         """E0, float32 (V, H)."""
@@ -132,6 +157,9 @@ class Checkpoint:
         first, second = (self.model_file.read(f"{at}1.{k}") for k in ("weight", "bias"))
         third, fourth = (self.model_file.read(f"{at}2.{k}") for k in ("weight", "bias"))
         return first, second, third, fourth
+
+    def _below(self, file: TensorFile, prefix: str) -> dict[str, Tensor]:
+        return self._load(file, [n for n in file.names if n.startswith(prefix)], prefix)
 
     @staticmethod
     def _load(file: TensorFile, names: list[str], prefix: str) -> dict[str, Tensor]:

@@ -39,8 +39,16 @@ class Qwen3TtsNetworks:
     decoder: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Qwen3TtsEncoders:
+    """Implements `ouzel.models.base.Encoders`."""
+
+    speaker_encoder: Any | None
+    codec_encoder: Any | None
+
+
 class Qwen3TtsFamily:
-    """Implements `ouzel.models.base.Family`."""
+    """Implements `ouzel.models.base.Family` and `CloningFamily`."""
 
     name = MODEL_TYPE
 
@@ -86,6 +94,16 @@ class Qwen3TtsFamily:
         talker = Talker(checkpoint.config.talker, checkpoint.talker())
         predictor = Predictor(checkpoint.config.talker.predictor, checkpoint.predictor())
         return Qwen3TtsNetworks(talker, predictor, build_decoder(checkpoint))
+
+    def encoders(self, checkpoint: Checkpoint) -> Qwen3TtsEncoders:
+        from .network.codec_encoder import CodecEncoder
+        from .network.speaker import SpeakerEncoder
+
+        speaker, codec, groups = checkpoint.speaker, checkpoint.encoder, checkpoint.config.talker.num_code_groups
+        return Qwen3TtsEncoders(
+            SpeakerEncoder(speaker, checkpoint.speaker_encoder()) if speaker is not None else None,
+            CodecEncoder(codec, checkpoint.codec_encoder(), groups) if codec is not None else None,
+        )
 
     def frontend(self, bundle: Bundle, *, max_instructions: int | None = None) -> Qwen3TtsFrontend:
         config = ModelConfig.parse(bundle.json(CONFIG), f"{bundle.root / CONFIG}")

@@ -225,7 +225,8 @@ def _check_limits(request: SpeechRequest, max_instructions: int) -> None:
 def _check_base(request: SpeechRequest) -> None:
     if request.speaker_embedding is None:
         raise UsageError(
-            "This Base model needs a reference voice: give speaker_embedding, or also ref_codes and ref_text.",
+            "This Base model needs a reference voice: give a recording (ref_audio), or speaker_embedding, or this and ref_codes "
+            "and ref_text.",
             param="speaker_embedding",
         )
     if (request.ref_codes is None) != (not (request.ref_text or "").strip()):

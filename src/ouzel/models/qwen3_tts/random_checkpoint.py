@@ -2,8 +2,8 @@
 
     python -m ouzel.models.qwen3_tts.random_checkpoint OUT --size tiny --type custom_voice --seed 0
 
-Needs numpy only and holds one block of one tensor at a time. The parts that Ouzel does not read (speaker encoder, codec
-encoder) are left out; the official package then initialises its own.
+Needs numpy only and holds one block of one tensor at a time. What reads a recording (speaker encoder, codec encoder) is written
+if asked for (`--encoders`); the official package initialises its own where it is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from pathlib import Path
 from ...errors import OuzelError, UsageError, choose
 from ...unfinished import Unfinished
 from .config import CodecConfig, ModelConfig
+from .encoder_config import CodecEncoderConfig, SpeakerConfig
+from .encoder_tensors import codec_encoder_shapes, speaker_shapes
 from .random_config import SAMPLE_RATE, SIZES, TYPES, codec_config, model_config
+from .random_encoders import encoder_config, speaker_config
 from .random_phones import speak_phones, write_phones
 from .random_tokenizer import write_tokenizer
 from .random_values import RandomValues
@@ -58,11 +61,13 @@ def write_random_checkpoint(
     seed: int = 0,
     dtype: str = "bf16",
     frontend: str = "hf_bpe",
+    encoders: bool = False,
 ) -> int:
     """Write the checkpoint folder `out` (must not exist) and return its weight bytes.
 
     size: nano, tiny, 0.6b, 1.7b. kind: custom_voice, base, voice_design. dtype: bf16 or f32 for talker and predictor;
     the codec is f32, as published. frontend: hf_bpe, or phone_track (custom_voice only): English phones, speakers fern and moss.
+    encoders: with the codec encoder and, for base, the speaker encoder, for reading recordings; no other value changes by it.
     Equal arguments give equal bytes on every machine.
     """
     choices = {"size": (size, SIZES), "type": (kind, TYPES), "dtype": (dtype, DTYPES), "frontend": (frontend, FRONTENDS)}
@@ -77,26 +82,34 @@ def write_random_checkpoint(
     with Unfinished(folder.with_name(folder.name + ".partial")) as partial:
         shutil.rmtree(partial.path, ignore_errors=True)  # of a run that was killed
         (partial.path / "speech_tokenizer").mkdir(parents=True)
-        written = _write(partial.path, size, kind, seed, dtype, frontend)
+        written = _write(partial.path, size, kind, seed, dtype, frontend, encoders)
         partial.become(folder)
     return written
 
 
-def _write(folder: Path, size: str, kind: str, seed: int, dtype: str, frontend: str) -> int:
+def _write(folder: Path, size: str, kind: str, seed: int, dtype: str, frontend: str, encoders: bool) -> int:
     phones = frontend == "phone_track"
     text_ids, text_vocab = write_phones(folder, seed) if phones else write_tokenizer(folder, published=size != "nano")
     model_json, codec_json = model_config(size, kind, text_ids, text_vocab), codec_config(size)
     if phones:
         model_json = speak_phones(model_json)
+    if encoders:
+        model_json["speaker_encoder_config"] |= speaker_config(size)
+        codec_json["encoder_config"] = encoder_config(size, codec_json["decoder_config"]["codebook_size"], SAMPLE_RATE)
     speech = folder / "speech_tokenizer"
     _dump(folder / "config.json", model_json)
     _dump(folder / "generation_config.json", GENERATION)
     _dump(speech / "config.json", codec_json)
     _dump(speech / "preprocessor_config.json", EXTRACTOR)
     model, codec = ModelConfig.parse(model_json), CodecConfig.parse(codec_json)
+    model_tensors, codec_tensors = model_shapes(model.talker), decoder_shapes(codec.decoder)
+    if encoders and kind == "base":
+        model_tensors |= speaker_shapes(SpeakerConfig.parse(model_json["speaker_encoder_config"], model.talker.hidden_size))
+    if encoders:
+        codec_tensors |= codec_encoder_shapes(CodecEncoderConfig.parse(codec_json, model.talker.num_code_groups))
     values = RandomValues(model, codec, seed)
-    written = write_shard(folder / "model.safetensors", model_shapes(model.talker), DTYPES[dtype], values.blocks)
-    return written + write_shard(speech / "model.safetensors", decoder_shapes(codec.decoder), "F32", values.blocks)
+    written = write_shard(folder / "model.safetensors", model_tensors, DTYPES[dtype], values.blocks)
+    return written + write_shard(speech / "model.safetensors", codec_tensors, "F32", values.blocks)
 
 
 def _dump(path: Path, value: object) -> None:
@@ -114,6 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=tuple(DTYPES), default="bf16")
     parser.add_argument("--frontend", choices=FRONTENDS, default="hf_bpe")
+    parser.add_argument("--encoders", action="store_true", help="also what reads recordings, for --type base")
     options = parser.parse_args(arguments)
     try:
         written = write_random_checkpoint(
@@ -123,6 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
             seed=options.seed,
             dtype=options.dtype,
             frontend=options.frontend,
+            encoders=options.encoders,
         )
     except OuzelError as e:
         print(f"error: {e}", file=sys.stderr)

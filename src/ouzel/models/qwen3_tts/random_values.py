@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import CodecConfig, ModelConfig
+from .random_encoders import encoder_scale
 from .tensors import Shape
 
 Floats = NDArray[np.float32]
@@ -79,6 +80,8 @@ class RandomValues:
     def _draw(self, name: str, shape: Shape) -> Draw:
         leaf = name.rsplit(".", 1)[-1]
         fan_in = math.prod(shape[1:])
+        if leaf == "initialized":
+            return Draw(0.0, centre=1.0)
         if leaf == "cluster_usage":
             return Draw(0.25, centre=1.0)  # not 1, so that forgetting the division shows
         if leaf == "embedding_sum":
@@ -93,6 +96,8 @@ class RandomValues:
             return Draw(0.1, centre=1.5)  # peaked attention: history matters, so greedy codes do not settle
         if len(shape) == 1:
             return Draw(0.1, centre=1.0)
+        if name.startswith(("speaker_encoder.", "encoder.")):
+            return Draw(encoder_scale(name, shape))
         if "codec_embedding" in name:
             return Draw(0.5)
         if "text_embedding" in name:

@@ -12,9 +12,6 @@ Shape = tuple[int, ...]
 Shapes = dict[str, Shape]
 
 TALKER, PREDICTOR, DECODER = "talker.", "talker.code_predictor.", "decoder."
-# Parts of a checkpoint that turn reference audio into a speaker vector and into codec frames: known, not read.
-UNREAD_MODEL_PREFIXES = ("speaker_encoder.",)
-UNREAD_CODEC_PREFIXES = ("encoder.",)
 
 # fused name <- parts, in the order in which their rows follow each other
 STACKED: dict[str, tuple[str, ...]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ouzel.adapters import DecoderAdapter
+from ouzel.adapters import CodecEncoderAdapter, DecoderAdapter, SpeakerAdapter
 from ouzel.errors import MissingExtraError, choose
 from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.onnxruntime.predictor import OrtPredictor
@@ -48,6 +48,37 @@ class OnnxRuntime:
 
         _checked(artifact, options)
         return OrtDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
+
+    def load_speaker_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> SpeakerAdapter:
+        """As `load_talker`."""
+        from ouzel.runtimes.onnxruntime.encoders import OrtSpeakerEncoder
+
+        _checked(artifact, options)
+        return OrtSpeakerEncoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
+
+    def load_codec_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> CodecEncoderAdapter:
+        """As `load_talker`."""
+        from ouzel.runtimes.onnxruntime.encoders import OrtCodecEncoder
+
+        _checked(artifact, options)
+        graphs = [bundle.path(name) for name in artifact.files if name.endswith(".onnx")]
+        return OrtCodecEncoder(graphs, artifact.meta, threads=options.threads)
+
+    def convert_encoders(self, encoders: Any, writer: BundleWriter, progress: Progress) -> None:
+        """Export what reads recordings into the folder `onnxruntime/`, float32: its codes are nearest entries, and rounding picks
+        others."""
+        from ouzel.runtimes.onnxruntime.export import part
+        from ouzel.runtimes.onnxruntime.export_encoders import export_codec_encoder, export_speaker_encoder
+
+        folder = writer.path(f"{NAME}/speaker_encoder.onnx").parent
+        made = (
+            ("speaker_encoder", encoders.speaker_encoder, export_speaker_encoder, part(progress, "speaker encoder", 0.0, 0.3)),
+            ("codec_encoder", encoders.codec_encoder, export_codec_encoder, part(progress, "codec encoder", 0.3, 1.0)),
+        )
+        for stage, network, export, done in made:
+            if network is not None:
+                names = export(network, folder, done)
+                writer.add_artifact(stage, NAME, "fp32", [f"{NAME}/{name}" for name in names], network.spec)
 
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Export talker, predictor and decoder into the folder `onnxruntime/` (see `Runtime.convert`)."""
