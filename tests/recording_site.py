@@ -16,6 +16,7 @@ class Files(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     seen: list[tuple[str, dict[str, str]]]
+    body: bytes
 
     def do_GET(self):
         self.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
@@ -30,7 +31,7 @@ class Files(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _ok(self, query):
-        self._answer(200, BODY)
+        self._answer(200, self.body)
 
     def _chunked(self, query):
         self.send_response(200)
@@ -101,8 +102,8 @@ class Files(BaseHTTPRequestHandler):
 class Site(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        handler = type("Handler", (Files,), {"seen": []})
+    def __init__(self, context: ssl.SSLContext | None = None, body: bytes = BODY) -> None:
+        handler = type("Handler", (Files,), {"seen": [], "body": body})
         super().__init__(("127.0.0.1", 0), handler)
         self.seen: list[tuple[str, dict[str, str]]] = handler.seen
         self.port: int = self.server_address[1]

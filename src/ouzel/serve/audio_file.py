@@ -18,12 +18,11 @@ from av.codec.context import CodecContext
 from av.container import InputContainer
 
 from ouzel.audio.pcm import Samples
+from ouzel.audio.recording import HIGHEST_RATE, LOWEST_RATE, MAX_S, MIN_S
 from ouzel.serve.refusal import refused
 
-MIN_S, MAX_S = 1.0, 30.0  # contract 8.2
 PADDING_S = 0.1  # that packed formats may have in front and behind
 MAX_CHANNELS = 8
-RATES = (8_000, 192_000)  # Hz
 DECODE_S = 10.0
 NAMES = "WAV, FLAC, MP3, Ogg, AAC, MP4 or WebM"
 _CONTAINERS = "wav,flac,mp3,ogg,aac,mov,matroska"
@@ -69,8 +68,8 @@ def _recording(container: InputContainer, stream: AudioStream, abandoned: thread
     if codec is None or codec.name not in _CODECS:
         raise refused(f"this is no audio file that can be read; {NAMES} can.")
     rate, channels = stream.sample_rate, stream.channels
-    if not RATES[0] <= rate <= RATES[1]:
-        raise refused(f"the sample rate must be from {RATES[0]} to {RATES[1]} Hz, but is {rate}.")
+    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+        raise refused(f"the sample rate must be from {LOWEST_RATE} to {HIGHEST_RATE} Hz, but is {rate}.")
     if not 1 <= channels <= MAX_CHANNELS:
         raise refused(f"at most {MAX_CHANNELS} channels are read, and this has {channels}.")
     most = round((MAX_S + PADDING_S) * rate)

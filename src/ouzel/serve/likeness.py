@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from ouzel.audio.pcm import Samples
+from ouzel.api import Voice
 from ouzel.errors import UsageError, choose
-from ouzel.request import SpeechRequest
+from ouzel.request import Reference, SpeechRequest
 from ouzel.serve.recording import Recordings
 from ouzel.serve.schema import SpeechOptions
 from ouzel.serve.workers import Workers
 
-if TYPE_CHECKING:
-    from ouzel.request import Reference
-
 BASE = "Base"
 _KEYS = ("audio_path", "text")
-
-
-class Imitator(Protocol):
-    """What is needed of `ouzel.api.Voice`."""
-
-    @property
-    def task(self) -> str: ...
-    def check_reference(self, text: str | None = None) -> None: ...
-    def reference(self, samples: Samples, text: str | None = None, *, sample_rate: int = 24_000) -> Reference: ...
 
 
 @dataclass(slots=True)
@@ -45,7 +33,7 @@ class Likeness:
         """The last one in place of an equal one, so that a recording is read once for all sentences of a text."""
         return last if last is not None and last == self else self
 
-    async def give(self, request: SpeechRequest, voice: Imitator, recordings: Recordings, workers: Workers) -> SpeechRequest:
+    async def give(self, request: SpeechRequest, voice: Voice, recordings: Recordings, workers: Workers) -> SpeechRequest:
         """The request with the reference in it. Raises UsageError; nothing is fetched for a request that could not use it."""
         text = self._checked(request, voice)
         if self.source is None:
@@ -59,7 +47,7 @@ class Likeness:
         # Whatever name there is in `voice`: it is a label, the recording is what is to be heard.
         return replace(request, **({"voice": None, "ref_text": None} | made.options()))
 
-    def _checked(self, request: SpeechRequest, voice: Imitator) -> str | None:
+    def _checked(self, request: SpeechRequest, voice: Voice) -> str | None:
         """What is said in the recording, None if that does not matter."""
         field_name = "x_vector_only_mode" if self.source is None else "ref_audio"
         wanted = request.task_type
@@ -67,8 +55,6 @@ class Likeness:
             raise UsageError(f"{field_name} is for task_type {BASE}, not {wanted}.", param=field_name)
         if voice.task != BASE:
             raise UsageError(f"{field_name}: only Base models take a reference; this is a {voice.task} model.", param=field_name)
-        if self.source is not None and not hasattr(voice, "check_reference"):
-            raise UsageError("ref_audio: this server does not read recordings yet; give speaker_embedding.", param="ref_audio")
         if self.source is None or self.x_vector_only:
             return None
         if self.text is None or not self.text.strip():
