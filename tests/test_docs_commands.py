@@ -13,10 +13,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cli_run import environment, until_ready
+from conftest import cached_checkpoint
 from hub_server import hub_server
+from ouzel.audio.wav import wav_bytes
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -73,7 +76,8 @@ def hub(nano_checkpoint):
             ("base", "Qwen/Qwen3-TTS-12Hz-0.6B-Base"),
             ("voice_design", "Qwen/Qwen3-TTS-12Hz-1.7B-VoiceDesign"),
         ):
-            state.add_folder(repo, nano_checkpoint(kind))
+            encoders = kind == "base"
+            state.add_folder(repo, cached_checkpoint("nano", kind, encoders=True) if encoders else nano_checkpoint(kind))
         yield state
 
 
@@ -87,6 +91,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, hub, nano_checkpo
     if page not in EMPTY_STORE:
         shutil.copytree(tiny_bundle, home / "models" / "default")
     (tmp_path / "chapter.txt").write_text("It was late. Nobody spoke.", encoding="utf-8")
+    (tmp_path / "my-voice.wav").write_bytes(wav_bytes(np.random.default_rng(0).uniform(-0.3, 0.3, 30_000), 24_000))
     shutil.copy(ROOT / "service" / "serve.yaml", tmp_path)
     env = environment(home, {"HOME": str(home), "HF_ENDPOINT": hub.url, "PATH": "/usr/bin:/bin"})
     for command in (c for name, c in SHOWN if name == page and c.startswith(("ouzel", "python"))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from dataclasses import replace
@@ -25,7 +26,7 @@ from ouzel.request import Reference
 from test_parity_greedy import CASES
 
 RATE = 24_000
-SNIPPETS = Path(__file__).parents[1] / "docs" / "cloning.md"
+PAGE = Path(__file__).parents[1] / "docs" / "cloning.md"
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +228,15 @@ def say(tmp_path, bundle, samples, monkeypatch, capsys):
         return code, capsys.readouterr().err
 
     return run
+
+
+def test_the_snippet_of_the_documentation_runs(say, tmp_path, bundle, samples):
+    (snippet,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "my-voice.wav").write_bytes(wav_bytes(samples, RATE))
+    (tmp_path / "home" / "models").mkdir(parents=True)
+    (tmp_path / "home" / "models" / "Qwen3-TTS-12Hz-0.6B-Base-int4").symlink_to(bundle)
+    exec(compile(snippet, str(PAGE), "exec"), {"__name__": "snippet"})
+    assert (tmp_path / "morning.wav").stat().st_size > 44
 
 
 def test_say_with_a_recording(say, tmp_path):
