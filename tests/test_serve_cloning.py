@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
+import soundfile
 
 import ouzel
 from bundles import converted
@@ -123,6 +126,19 @@ def test_a_text_that_is_not_needed_is_left_out_and_named(server, voice):
     assert "ref_text was left out" in answer.headers["x-warnings"]
 
 
+def test_the_snippet_of_the_docs(server, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
+    (snippet,) = [found for found in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "ref_audio" in found]
+    (tmp_path / "my-voice.wav").write_bytes(wav())
+    monkeypatch.chdir(tmp_path)
+    snippet = snippet.replace("http://127.0.0.1:8000", server.url)
+    snippet = snippet.replace("extra_body={", 'extra_body={"max_new_tokens": 6, ')  # random weights do not end by themselves
+    exec(compile(snippet, "serve.md", "exec"), {"__name__": "snippet"})
+    samples, rate = soundfile.read("morning.wav")
+    assert rate == 24_000
+    assert len(samples) == 5 * 1920
+
+
 def test_eight_at_once_do_not_mix(server, voice):
     recordings = [wav(1.0 + 0.1 * n) for n in range(8)]
     found: dict[int, bytes] = {}
@@ -143,7 +159,6 @@ def test_eight_at_once_do_not_mix(server, voice):
 # ---- what is refused
 
 
-@pytest.mark.parametrize("delivery", [{}, {"stream": True}, {"stream_format": "audio"}], ids=["whole", "events", "bytes"])
 @pytest.mark.parametrize(
     ("change", "param", "words"),
     [
@@ -161,10 +176,16 @@ def test_eight_at_once_do_not_mix(server, voice):
         ({"x_vector_only_mode": True, "ref_audio": None}, "speaker_embedding", "ref_audio"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_any_audio(server, change, param, words, delivery):
-    error = error_of(server.post({**ASKED, "ref_audio": uri(wav()), **change, **delivery}), 400)
+def test_what_cannot_be_done_is_an_error_about_its_field(server, change, param, words):
+    error = error_of(server.post({**ASKED, "ref_audio": uri(wav()), **change}), 400)
     assert error["param"] == param
     assert words in error["message"]
+
+
+@pytest.mark.parametrize("delivery", [{}, {"stream": True}, {"stream_format": "audio"}], ids=["whole", "events", "bytes"])
+def test_a_broken_recording_is_told_before_any_audio(server, delivery):
+    broken = {"ref_audio": uri(b"RIFF"), "ref_text": SAID}
+    assert "no audio file" in error_of(server.post({**ASKED, **broken, **delivery}), 400)["message"]
 
 
 def test_a_body_that_is_too_large_names_the_flag(voice):
