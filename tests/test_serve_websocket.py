@@ -179,7 +179,7 @@ def test_a_wrong_message_is_an_error_and_the_session_goes_on(server, wrong):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "word"), [({"voice": "nobody"}, "toy"), ({"ref_audio": "http://10.0.0.1/"}, "does not read recordings")], ids=str
+    ("wrong", "word"), [({"voice": "nobody"}, "toy"), ({"ref_audio": "http://10.0.0.1/"}, "only Base models")], ids=str
 )
 def test_what_only_a_sentence_can_tell_fails_the_sentence(server, wrong, word):
     with session(server, STREAM | wrong) as client:

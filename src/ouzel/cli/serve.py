@@ -74,6 +74,20 @@ def add(commands: Any) -> None:
     api.add_argument(
         "--voice-alias", metavar="NAME=VOICE", action="append", default=[], help="a further name of a voice, such as alloy=moss"
     )
+    recordings = parser.add_argument_group(
+        "recordings to imitate", "A client may always send one within its request. Closed unless given:"
+    )
+    recordings.add_argument(
+        "--allow-remote-audio", action="store_true", help="fetch what clients name by http: and https:, from public addresses"
+    )
+    recordings.add_argument(
+        "--private-audio-host",
+        metavar="HOST",
+        action="append",
+        default=[],
+        help="HOST or HOST:PORT that may also have a private address; may be given again",
+    )
+    recordings.add_argument("--allowed-local-media-path", metavar="DIR", help="read files that clients name below DIR")
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--concurrency", type=positive_int, metavar="N", default=8, help="utterances at once (default: %(default)s)"
@@ -87,6 +101,13 @@ def add(commands: Any) -> None:
     )
     limits.add_argument(
         "--max-input-chars", type=positive_int, metavar="N", default=20_000, help="of one text (default: %(default)s)"
+    )
+    limits.add_argument(
+        "--max-body-mib",
+        type=positive_int,
+        metavar="N",
+        default=4,
+        help="of one request, with the recording that may be in it (default: %(default)s)",
     )
     limits.add_argument(
         "--drain-seconds",
@@ -188,7 +209,11 @@ def settings_of(args: argparse.Namespace) -> ServeSettings:
         queue=args.queue,
         served_names=tuple(args.served_model_name),
         voice_aliases=aliases,
+        allow_remote_audio=args.allow_remote_audio,
+        private_audio_hosts=tuple(host.lower() for host in args.private_audio_host),
+        allowed_local_media_path=args.allowed_local_media_path,
         max_input_chars=args.max_input_chars,
+        max_body_bytes=args.max_body_mib << 20,
         drain_s=args.drain_seconds,
         wyoming=tuple(args.wyoming),
         log_text=args.log_text,

@@ -15,7 +15,8 @@ from ouzel.serve.keys import check_secret
 
 _LEAST = {positive_int: 1, natural_int: 0}
 _OWN = ("help", "config")
-_PATHS = ("model", "deploy_config", "api_key_file")
+_BESIDE = ("api_key_file", "allowed_local_media_path")
+_PATHS = ("model", "deploy_config", *_BESIDE)
 
 
 def configured(args: argparse.Namespace) -> argparse.Namespace:
@@ -58,7 +59,7 @@ def read_settings(path: Path, parser: Parser) -> dict[str, Any]:
     for name in _PATHS:
         beside = path.parent / str(values.get(name))
         # A model or a deploy file may also be one that ouzel knows by name.
-        if name in values and (name == "api_key_file" or beside.exists()):
+        if name in values and (name in _BESIDE or beside.exists()):
             values[name] = str(beside)
     return values
 

@@ -13,6 +13,7 @@ from ouzel.audio.encoder import FORMATS, open_encoder
 from ouzel.serve.api_error import ApiError, api_error_of
 from ouzel.serve.client import LiveResponse
 from ouzel.serve.desk import Desk
+from ouzel.serve.likeness import Likeness
 from ouzel.serve.reading import order_of
 from ouzel.serve.schema import BatchBody, BatchItem
 
@@ -27,6 +28,7 @@ class BatchResponse(LiveResponse):
         super().__init__()
         self._desk = desk
         self._batch = body
+        self._likeness: Likeness | None = None  # of the latest item
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         results = [await self._item(index, item) for index, item in enumerate(self._batch.items)]
@@ -47,6 +49,8 @@ class BatchResponse(LiveResponse):
             merged = BatchItem.model_validate(shared | item.model_dump(exclude_unset=True))
             order = order_of(merged.input, merged, desk.settings, desk.model, route=ROUTE, default_format="wav")
             order.delivery = "whole"
+            if order.likeness is not None:
+                order.likeness = self._likeness = order.likeness.remembered(self._likeness)
             async with desk.take(order) as take:
                 with open_encoder(order.format, take.sample_rate, streamed=False) as encoder:
                     audio = encoder.header() + b"".join([encoder.encode(block) async for block in take]) + encoder.finish()

@@ -18,9 +18,11 @@ from ouzel.serve.api_error import ApiError, api_error_of
 from ouzel.serve.journal import FIELDS, words
 from ouzel.serve.metrics import ServeMetrics
 from ouzel.serve.order import Order
+from ouzel.serve.recording import Recordings
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.take import BLOCK_S, Take, check_rate
 from ouzel.serve.voicing import local_voice
+from ouzel.serve.workers import Workers
 
 log = logging.getLogger("ouzel.serve")
 _IDLE = Live(0, 0, 0, 0, 0.0, 0)
@@ -31,11 +33,16 @@ _LONGEST_WAIT_S = 30
 
 
 class Desk:
-    """One per process, used from one event loop. Empty of a voice until `open`; refuses new orders after `drain`."""
+    """One per process, used from one event loop. Empty of a voice until `open`; refuses new orders after `drain`.
+
+    Raises UsageError where the settings name a directory that is not there.
+    """
 
     def __init__(self, settings: ServeSettings) -> None:
         self.settings = settings
         self.metrics = ServeMetrics()
+        self.workers = Workers()
+        self.recordings = Recordings(settings, self.workers)
         self.draining = False
         self._voice: Voice | None = None
         self._admitted = 0
@@ -86,7 +93,7 @@ class Desk:
     @property
     def idle(self) -> bool:
         """Whether nothing at all is left of any request: what leak checks ask."""
-        return self._admitted == 0 and not self._takes and self.live().empty
+        return self._admitted == 0 and not self._takes and self.workers.idle and self.live().empty
 
     # ---- orders
 
@@ -104,6 +111,9 @@ class Desk:
         try:
             request = self._localised(voice, order.request)
             check_rate(order.sample_rate, voice.sample_rate)
+            if order.likeness is not None:
+                request = await order.likeness.give(request, voice, self.recordings, self.workers)
+                order.reference_s = time.monotonic() - began
             short = len(request.text) <= SHORT_CHARS
             plan = voice.plan(request) if short else await asyncio.to_thread(voice.plan, request)
             order.warnings += plan.warnings
@@ -163,6 +173,8 @@ class Desk:
             "chars": len(order.request.text),
             "outcome": outcome,
         }
+        if order.reference_s is not None:
+            fields["reference_ms"] = round(order.reference_s * 1000)
         if take is not None:
             self._mean_s += _MEMORY * (wall_s - self._mean_s)
             metrics = take.metrics

@@ -82,7 +82,7 @@ class Guard:
     async def _received(self, headers: Mapping[str, str], receive: Receive) -> Receive:
         """The whole body is read here, within its limits; what comes after it is passed on. Raises ApiError 413, 408."""
         limit = self._settings.max_body_bytes
-        too_large = ApiError(413, f"The body is too large; at most {limit:,} bytes are taken.")
+        too_large = ApiError(413, f"The body is too large; at most {limit:,} bytes are taken (--max-body-mib).")
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > limit:
             raise too_large

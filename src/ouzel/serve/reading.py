@@ -11,6 +11,7 @@ from ouzel.audio.encoder import FORMATS
 from ouzel.errors import UsageError, choose
 from ouzel.request import SpeechRequest
 from ouzel.serve.api_error import ApiError
+from ouzel.serve.likeness import likeness_of
 from ouzel.serve.order import Delivery, Order
 from ouzel.serve.schema import SpeechOptions, VoiceId
 from ouzel.serve.settings import ServeSettings
@@ -34,6 +35,9 @@ def order_of(
         raise choose("response_format", name, FORMATS)
     order = Order(speech_request(text, options), route, format=name, sample_rate=options.sample_rate)
     order.delivery = _delivery(options, name, settings)
+    order.likeness = likeness_of(options)
+    if options.ref_text and (options.speaker_embedding is not None or options.x_vector_only_mode):
+        order.warnings.append("ref_text was left out: only the sound of the voice is taken over.")
     if options.model_extra:
         order.warnings.append(f"Unknown fields were left out: {', '.join(sorted(options.model_extra))}.")
     return order
@@ -61,7 +65,8 @@ def speech_request(text: str, options: SpeechOptions) -> SpeechRequest:
         instructions=options.instructions or None,
         task_type=options.task_type,
         speaker_embedding=_embedding(options.speaker_embedding),
-        ref_text=options.ref_text,
+        # With a speaker_embedding, or in x_vector_only_mode, it means nothing.
+        ref_text=None if options.speaker_embedding is not None or options.x_vector_only_mode else options.ref_text or None,
         non_streaming_mode=options.non_streaming_mode,
         seed=options.seed,
         max_new_tokens=options.max_new_tokens,
@@ -102,12 +107,7 @@ def _sampling(options: SpeechOptions) -> dict[str, Any]:
 
 
 def _refuse_unable(options: SpeechOptions) -> None:
-    """What no part of this server can do. Nothing that a request points to is ever fetched or opened."""
-    for name in ("ref_audio", "references"):
-        if getattr(options, name):
-            raise UsageError(
-                f"{name}: this server does not read recordings; give speaker_embedding (Base models) or a voice.", param=name
-            )
+    """What no part of this server can do."""
     if options.x_vector_only_mode is False and options.speaker_embedding is not None:
         raise UsageError("x_vector_only_mode must be true, or left out, with a speaker_embedding.", param="x_vector_only_mode")
     if options.word_timestamps:

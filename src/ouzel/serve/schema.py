@@ -32,10 +32,10 @@ class SpeechOptions(BaseModel):
     stream_format: str | None = Field(None, description="audio or sse")
     task_type: str | None = Field(None, description="CustomVoice, VoiceDesign or Base; must be the model's own")
     language: str | None = None
-    ref_audio: str | list[str] | None = None
-    ref_text: str | None = None
-    references: list[dict[str, Any]] | None = None
-    x_vector_only_mode: bool | None = None
+    ref_audio: str | list[str] | None = Field(None, description="whom to imitate: a recording as data:, http(s): or file: URI")
+    ref_text: str | None = Field(None, description="what is said in ref_audio")
+    references: list[dict[str, Any]] | None = Field(None, description="[{audio_path, text}]: the same as ref_audio and ref_text")
+    x_vector_only_mode: bool | None = Field(None, description="true: only how ref_audio sounds, without ref_text")
     speaker_embedding: Annotated[list[float], Field(max_length=MAX_EMBEDDING)] | None = None
     max_new_tokens: int | None = None
     seed: Int64 | None = None

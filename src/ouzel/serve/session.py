@@ -21,6 +21,7 @@ from ouzel.errors import OuzelError, UsageError
 from ouzel.serve import messages as m
 from ouzel.serve.api_error import ApiError
 from ouzel.serve.desk import Desk
+from ouzel.serve.likeness import Likeness
 from ouzel.serve.schema import SessionConfig
 from ouzel.text import Splitter
 
@@ -56,6 +57,7 @@ class Session:
         self._speech: asyncio.Task[None] | None = None
         self._at = (0, 0)  # utterance and sentence that are being spoken, or come next
         self._sent = 0  # bytes of audio of the sentence
+        self._likeness: Likeness | None = None  # of the latest sentence, with what its recording became
         self._active_at = time.monotonic()
 
     async def run(self) -> None:
@@ -245,6 +247,8 @@ class Session:
                 start["sample_rate"] = config.sample_rate or self._desk.voice.sample_rate
             await socket.send_json(start)
             order = m.sentence_order(text, config, self._settings, self._desk.model)
+            if order.likeness is not None:
+                order.likeness = self._likeness = order.likeness.remembered(self._likeness)
             order.id = f"{self._id}.{utterance}.{sentence}"
             async with self._desk.take(order) as take:
                 with open_encoder(order.format, take.sample_rate, streamed=config.stream_audio) as encoder:

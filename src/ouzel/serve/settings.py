@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from ouzel.serve.address import Address, is_loopback
 
 COMPATS = ("openai", "vllm-omni")
 PORT = 8000
+HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,9 @@ class ServeSettings:
     wyoming: where to listen for Wyoming, tcp://HOST:PORT or unix:///PATH; it has no keys, so that an address beyond this machine
         needs allow_unauthenticated. max_wyoming_clients: at once. wyoming_idle_s: one that is silent for so long while nothing is
         spoken for it is dropped.
+    allow_remote_audio: fetch recordings that clients name by http and https, from public addresses; private_audio_hosts: HOST or
+        HOST:PORT of any address besides, lower-case. allowed_local_media_path: clients may name recordings below this directory.
+        max_recording_bytes, recording_timeout_s: of one, and to fetch it.
     log_text: write requests' texts into the log.
     """
 
@@ -53,6 +58,11 @@ class ServeSettings:
     wyoming: tuple[str, ...] = ()
     wyoming_idle_s: float = 300.0
     max_wyoming_clients: int = 64
+    allow_remote_audio: bool = False
+    private_audio_hosts: tuple[str, ...] = ()
+    allowed_local_media_path: str | None = None
+    max_recording_bytes: int = 16 << 20
+    recording_timeout_s: float = 20.0
     log_text: bool = False
 
     def __post_init__(self) -> None:
@@ -60,7 +70,14 @@ class ServeSettings:
             raise choose("compat", self.compat, COMPATS, error=ConfigError)
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"The port must be from 0 to 65535, not {self.port}.")
-        for name in ("concurrency", "max_body_bytes", "max_input_chars", "max_batch_items", "max_wyoming_clients"):
+        for name in (
+            "concurrency",
+            "max_body_bytes",
+            "max_input_chars",
+            "max_batch_items",
+            "max_wyoming_clients",
+            "max_recording_bytes",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if self.queue < 0:
@@ -72,11 +89,17 @@ class ServeSettings:
             "session_config_s",
             "session_idle_s",
             "wyoming_idle_s",
+            "recording_timeout_s",
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be a positive number of seconds, not {getattr(self, name)}.")
         if any(not key for key in self.api_keys):
             raise ConfigError("An API key must not be empty.")
+        if self.private_audio_hosts and not self.allow_remote_audio:
+            raise ConfigError("--private-audio-host says more of --allow-remote-audio, which is not given.")
+        for host in self.private_audio_hosts:
+            if not HOST.fullmatch(host):
+                raise ConfigError(f"--private-audio-host {host!r} must be HOST or HOST:PORT, with IPv6 as [::1].")
         if not self.loopback and not self.api_keys and not self.allow_unauthenticated:
             raise ConfigError(
                 f"Anyone who reaches {self.host} could use the server: give --api-key, or --allow-unauthenticated if so meant."
