@@ -99,7 +99,7 @@ def test_what_is_no_audio_opens_nothing_else(data, tmp_path, monkeypatch):
     pytest.importorskip("av")
     (tmp_path / "ref.wav").write_bytes(wav_bytes(tone(), RATE))
     monkeypatch.chdir(tmp_path)
-    refused(data, "no audio that can be read")
+    refused(data, "no audio file that can be read")
 
 
 def test_without_the_library_only_wav_is_read(monkeypatch):

@@ -18,7 +18,7 @@ import soundfile
 import ouzel
 from bundles import converted
 from conftest import cached_checkpoint
-from ouzel.serve.audio_file import decode
+from ouzel.audio.media import decode
 from recording_case import packed, uri, voice_like, wav
 from recording_site import Site
 from serve_case import Served, served

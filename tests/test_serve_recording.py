@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ouzel.audio.media import Recording, decode
 from ouzel.errors import ConfigError, UsageError
-from ouzel.serve.audio_file import Recording, decode
 from ouzel.serve.recording import Recordings
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.workers import Workers

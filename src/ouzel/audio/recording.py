@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import struct
+import threading
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from ouzel.errors import MissingExtraError, UsageError
 MIN_S, MAX_S = 1.0, 30.0
 """Seconds of a recording that a voice is taken from: less says little of a voice, more costs time and memory to no end."""
 LOWEST_RATE, HIGHEST_RATE = 8_000, 192_000  # Hz
-# Playlists and their like would open further files and addresses.
-_SHUT = {"format_whitelist": "aac,aiff,amr,au,caf,flac,matroska,mov,mp3,ogg,wav", "protocol_whitelist": "none"}
 MAX_BYTES = 64 << 20  # half a minute of stereo at the highest rate, 32 bits
 _SILENT = 1e-4  # peak of a recording in which nothing is to be heard, -80 dB
 _LOUDEST = 4.0  # above it the samples are no floats from -1 to 1, but for example 16-bit numbers
@@ -125,31 +123,15 @@ def _samples(body: bytes, kind: int, channels: int, rate: int, bits: int) -> tup
 
 def _decode_other(data: bytes) -> tuple[Samples, int]:
     try:
-        import av
+        import av  # noqa: F401
+
+        from ouzel.audio import media
     except ImportError:
         raise MissingExtraError(
             "The recording is no WAV file; other formats need an audio library: pip install 'ouzel[serve]'.", param="ref_audio"
         ) from None
-    found: list[Samples] = []
-    rate = count = 0
-    try:
-        with av.open(io.BytesIO(data), "r", options=_SHUT) as container:
-            if not container.streams.audio:
-                raise _bad("has no sound in it")
-            for frame in container.decode(container.streams.audio[0]):
-                if rate == 0:
-                    rate = frame.sample_rate
-                    _check_rate(rate)
-                    mono = av.AudioResampler("fltp", "mono", rate)
-                found += [piece.to_ndarray()[0] for piece in mono.resample(frame)]
-                count += frame.samples
-                if count >= _most(rate):
-                    break
-    except (av.FFmpegError, ValueError) as error:
-        raise _bad(f"is no audio that can be read ({getattr(error, 'strerror', None) or error})") from None
-    if not found:
-        raise _bad("has no sound in it")
-    return np.concatenate(found).astype(np.float32), rate
+    found = media.decode(data, threading.Event())
+    return found.samples, found.sample_rate
 
 
 def _most(rate: int) -> int:

@@ -6,7 +6,7 @@ import base64
 import binascii
 from urllib.parse import unquote_to_bytes
 
-from ouzel.serve.audio_file import Recording, decode
+from ouzel.audio.media import Recording, decode
 from ouzel.serve.local_media import FLAG, check_folder, path_of, read_below
 from ouzel.serve.refusal import refused
 from ouzel.serve.remote import Remote
