@@ -144,3 +144,15 @@ def test_a_phone_ends_where_it_falls_silent():
     assert aligned.frames * FRAME >= (48 - 12) * unit + aligned.start % FRAME
     assert np.isfinite(aligned.tones[[1, 3, 4]]).all()
     assert np.isnan(aligned.tones[[0, 2]]).all()
+
+
+def test_rounding_a_row_with_one_scale_spares_the_components(work):
+    """What enters the predictor's products is of one size, or 8 bits a row would leave nothing of the components."""
+    folder, _, _ = work
+    network = FAMILY.networks(FAMILY.read_checkpoint(folder / "checkpoint")).predictor
+    states = torch.randn(20, network.spec["input_size"], generator=torch.Generator().manual_seed(0))
+    states[:, -1] = 1.0
+    normed = network.stack.layers[0].input_norm(network.projection(states))
+    components, others = normed[:, : coding.DIMS].abs(), normed[:, coding.DIMS :].abs()
+    assert components.mean() > 0
+    assert others.max() < components.max()

@@ -9,6 +9,9 @@ never mixes them) CONSTANT, so large that every RMS norm divides by the same, an
 is 1, from codes, whose rows lie in the talker's first 128 channels and are read as nothing. One layer of attention looks at the
 position with the flag and adds its components; the MLP is zero. The rotary angles of the pair (31, 63) do not reach 1e-4 in 16
 positions.
+
+Some runtimes round a whole row of activations with one scale, so the norm before the attention weighs CONSTANT and FLAG down to
+the size of the components, and queries and keys, which alone read them, weigh them up again.
 """
 
 from __future__ import annotations
@@ -62,11 +65,13 @@ def predictor_tensors(net: Voice) -> dict[str, Tensor]:
     begin = torch.zeros(WIDTH)
     begin[CONSTANT] = LEVEL
     normed = WIDTH**0.5  # the constant behind an RMS norm
+    before = torch.ones(WIDTH)
+    before[CONSTANT], before[FLAG] = 1 / LEVEL, 1 / FLAG_LEVEL
     query, key = torch.zeros(2 * SIZE, WIDTH), torch.zeros(2 * SIZE, WIDTH)
     low, high = SIZE // 2 - 1, SIZE - 1  # the slowest rotary pair
     for head in range(2):
-        query[head * SIZE + low, CONSTANT], query[head * SIZE + high, CONSTANT] = 1.0, -1.0
-        key[head * SIZE + low, FLAG], key[head * SIZE + high, CONSTANT] = 1.0, FLAG_KEY
+        query[head * SIZE + low, CONSTANT], query[head * SIZE + high, CONSTANT] = LEVEL, -LEVEL
+        key[head * SIZE + low, FLAG], key[head * SIZE + high, CONSTANT] = FLAG_LEVEL, FLAG_KEY * LEVEL
     carry = torch.zeros(2 * SIZE, WIDTH)
     carry[:, : 2 * SIZE] = torch.eye(2 * SIZE)
     final = torch.full((WIDTH,), NORM)
@@ -75,7 +80,7 @@ def predictor_tensors(net: Voice) -> dict[str, Tensor]:
     tensors = {
         "small_to_mtp_projection.weight": into,
         "small_to_mtp_projection.bias": begin,
-        f"{at}input_layernorm.weight": torch.ones(WIDTH),
+        f"{at}input_layernorm.weight": before,
         f"{at}post_attention_layernorm.weight": torch.ones(WIDTH),
         f"{at}self_attn.q_proj.weight": query,
         f"{at}self_attn.k_proj.weight": key,
