@@ -144,8 +144,8 @@ def quantised(weights: str, given: np.ndarray, split: tuple[int, ...]) -> list[n
     return out
 
 
-@pytest.mark.parametrize(("weights", "least", "largest"), [("int8", 0.999, 0.45), ("int4", 0.9, 0.25)])
-def test_fewer_bits_make_a_smaller_program_that_computes_what_torchao_does(core, weights, least, largest):
+@pytest.mark.parametrize(("weights", "least", "saved"), [("int8", 0.999, 0.7), ("int4", 0.9, 0.8)])
+def test_fewer_bits_make_a_smaller_program_that_computes_what_torchao_does(core, weights, least, saved):
     """Against fp32 random weights lose more than trained ones: with 4 bits some 9 % a product."""
     given, split = rows(40), (20,) + (1,) * 20
     exact, rounded = np.stack(run(core, given, split)), np.stack(run(load(weights), given, split))
@@ -153,4 +153,5 @@ def test_fewer_bits_make_a_smaller_program_that_computes_what_torchao_does(core,
     assert min(alike) > 0.999
     assert min(np.corrcoef(a, b)[0, 1] for a, b in zip(exact, rounded, strict=True)) > least
     sizes = [executorch_case.bundle("talker", w).path("executorch/talker.pte").stat().st_size for w in ("fp32", weights)]
-    assert sizes[1] < largest * sizes[0]
+    products = sum(p.numel() for p in executorch_case.network("talker").stack.layers.parameters() if p.dim() == 2)
+    assert sizes[0] - sizes[1] > saved * 4 * products  # the head, which is most of this network, stays as it is

@@ -72,7 +72,10 @@ def export_talker(talker: Any, path: Path, weights: str, target: Backend, progre
 
 @_silence()
 def export_predictor(predictor: Any, path: Path, weights: str, target: Backend, progress: Report) -> dict[str, Any]:
-    """The program of `predictor` as `path`; its meta. Methods: body, the talker's without logits; head_<q>: hidden -> logits."""
+    """The program of `predictor` as `path`; its meta. Methods: body, the talker's without logits; head_<q>: hidden -> logits.
+
+    The heads stay float32: a frame reads each once, the body fifteen times.
+    """
     torch = executorch().torch
     from ouzel.runtimes.executorch.transformer import Transformer, linear
 
@@ -80,7 +83,6 @@ def export_predictor(predictor: Any, path: Path, weights: str, target: Backend, 
     body = Transformer(predictor.stack, project=predictor.projection)
     heads = torch.nn.ModuleList(linear(layer.weight) for layer in predictor.heads)
     quantize(body, weights)
-    quantize(heads, weights)
     hidden = int(predictor.stack.norm.weight.shape[0])
     caches = empty_caches(torch, spec, spec["positions"])
     inputs = (torch.zeros(1, FIRST_ROWS, spec["input_size"]), torch.arange(FIRST_ROWS), *caches)
