@@ -19,7 +19,8 @@ def log_mel(samples: NDArray[np.float32], sample_rate: int, bands: int) -> NDArr
     frames = np.lib.stride_tricks.sliding_window_view(np.pad(samples, margin, mode="reflect"), WINDOW)[::HOP]
     spectrum = np.fft.rfft(frames * hann())
     magnitude = np.sqrt(spectrum.real**2 + spectrum.imag**2 + FLOOR_POWER)
-    return np.log((magnitude @ mel_filters(sample_rate, bands).T).clip(min=FLOOR)).astype(np.float32)
+    energy: NDArray[np.float64] = (magnitude @ mel_filters(sample_rate, bands).T).clip(min=FLOOR)
+    return np.log(energy).astype(np.float32)
 
 
 def hann() -> NDArray[np.float64]:

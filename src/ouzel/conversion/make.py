@@ -105,8 +105,7 @@ def _add(family: Family, loaded: Any, writer: BundleWriter, found: Sequence[Targ
 def _add_encoders(
     family: Family, loaded: Any, writer: BundleWriter, found: Sequence[Target], force: bool, progress: Progress
 ) -> None:
-    """What reads recordings, if the checkpoint has it: each for the first of the targets' runtimes that can carry it out, or for
-    the runtime that every install has."""
+    """What reads recordings, if the checkpoint has it."""
     if not isinstance(family, CloningFamily):
         return
     there = [artifact for artifact in writer.artifacts if artifact.stage in ENCODERS]
@@ -116,12 +115,18 @@ def _add_encoders(
         writer.drop(artifact)
     encoders = family.encoders(loaded)
     for index, stage in enumerate(ENCODERS):
-        network = getattr(encoders, stage)
-        for runtime in (*(target.runtime for target in found), get_runtime(DEFAULT)):
-            if network is not None and isinstance(runtime, EncoderRuntime) and stage in runtime.encoders:
-                step = part(progress, index / len(ENCODERS), (index + 1) / len(ENCODERS))
-                runtime.convert_encoder(stage, network, writer, step)
-                break
+        network, runtime = getattr(encoders, stage), encoder_runtime(stage, found)
+        if network is not None and runtime is not None:
+            step = part(progress, index / len(ENCODERS), (index + 1) / len(ENCODERS))
+            runtime.convert_encoder(stage, network, writer, step)
+
+
+def encoder_runtime(stage: str, found: Sequence[Target]) -> EncoderRuntime | None:
+    """The first of the targets' runtimes that can carry out this one of ENCODERS, else the runtime that every install has."""
+    for runtime in (*(target.runtime for target in found), get_runtime(DEFAULT)):
+        if isinstance(runtime, EncoderRuntime) and stage in runtime.encoders:
+            return runtime
+    return None
 
 
 def _check_new(base: Bundle, found: Sequence[Target], force: bool) -> None:

@@ -23,7 +23,7 @@ def export_speaker(network: Any, path: Path, progress: Callable[[float], None] =
 
 
 def speaker_meta(network: Any) -> dict[str, Any]:
-    """What an artifact's meta says of the encoder: all sizes that its file must have, and the dilations, which it does not say."""
+    """What an artifact's meta says of the encoder: the sizes that its file must have, and the dilations."""
     first, blocks, gather = network.first, network.blocks, network.gather
     parts = [block.parts[0] if len(block.parts) else block.into for block in blocks]
     return {
@@ -38,9 +38,12 @@ def speaker_meta(network: Any) -> dict[str, Any]:
 
 
 def _tensors(network: Any) -> Iterator[Weight]:
+    def tensor(name: str, values: Floats) -> Weight:
+        return Weight(name, values.shape, FP32, lambda: values)
+
     def convolution(name: str, weight: Any, bias: Any) -> Iterator[Weight]:
-        for part, values in (("weight", _array(weight)), ("bias", _array(bias))):
-            yield Weight(f"{name}.{part}", values.shape, FP32, lambda values=values: values)
+        yield tensor(f"{name}.weight", _array(weight))
+        yield tensor(f"{name}.bias", _array(bias))
 
     def layer(name: str, found: Any) -> Iterator[Weight]:
         return convolution(name, found.weight, found.bias)

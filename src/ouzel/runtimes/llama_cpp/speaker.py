@@ -57,7 +57,8 @@ class LlamaSpeakerEncoder:
         least, most = max(self._meta.size["least_samples"], HOP * (self._meta.margin + 1)), HOP * MOST_FRAMES
         if samples.ndim != 1 or not least <= len(samples) <= most:
             raise UsageError(
-                f"A recording of shape {samples.shape} has no speaker vector: from {least} to {most} samples do.", param="ref_audio"
+                f"A recording of shape {samples.shape} has no speaker vector: from {least} to {most} samples do.",
+                param="ref_audio",
             )
         mel = log_mel(samples, self.sample_rate, self._meta.size["bands"])
         # A graph of its own: recordings are rare and each of another length.

@@ -77,9 +77,7 @@ class SpeakerGraph:
         )
         seen = graph.add(graph.add(graph.mul_mat(w["a.asp_tdnn.frame"], x), whole), w["a.asp_tdnn.bias"])
         # Turned by the order of the factors. The bias is the same in every frame, so the softmax does not see it.
-        weights = graph.soft_max_ext(
-            graph.mul_mat(graph.tanh(graph.relu(seen)), w["a.asp_attn.weight"]), None, 1.0, 0.0
-        )
+        weights = graph.soft_max_ext(graph.mul_mat(graph.tanh(graph.relu(seen)), w["a.asp_attn.weight"]), None, 1.0, 0.0)
         mean = graph.sum_rows(graph.mul(weights, over_time))
         deviation = self._root(graph.sum_rows(graph.mul(weights, graph.sqr(graph.sub(over_time, mean)))))
         return self._joined([graph.reshape_2d(mean, wide, 1), graph.reshape_2d(deviation, wide, 1)])

@@ -22,7 +22,7 @@ _MOST_BLOCKS, _MOST_GROUPS, _MOST_REACH = 16, 64, 64  # published: 3, 8, and 4 f
 
 @dataclass(frozen=True, slots=True)
 class SpeakerMeta:
-    """An artifact's meta, checked. size: the whole numbers. convolutions: (taps, dilation) of the first, each block's, the last."""
+    """An artifact's meta, checked. size: the whole numbers. convolutions: (taps, dilation): first, each block's, last."""
 
     size: dict[str, int]
     convolutions: tuple[tuple[int, int], ...]
@@ -39,7 +39,9 @@ class SpeakerMeta:
             ) from error
         fine = 3 <= len(convolutions) <= _MOST_BLOCKS + 2 and size["groups"] <= _MOST_GROUPS
         fine &= size["channels"] % size["groups"] == 0
-        fine &= all(taps > 0 and taps % 2 and dilation > 0 and taps // 2 * dilation <= _MOST_REACH for taps, dilation in convolutions)
+        fine &= all(
+            taps > 0 and taps % 2 and dilation > 0 and taps // 2 * dilation <= _MOST_REACH for taps, dilation in convolutions
+        )
         if not fine:
             raise BundleError("The speaker encoder's dimensions in the manifest contradict each other; convert the bundle again.")
         return cls(size, convolutions)
