@@ -1,7 +1,7 @@
 """The speaker encoder on ggml: a SpeakerAdapter, in float32.
 
-Its log-mel frames are numpy's (`ouzel.audio.mel`): a Fourier transform there is exact and a hundred times fewer multiplications
-than the matrix product that it would be in ggml.
+Its log-mel frames are numpy's (`ouzel.audio.mel`): the Fourier transform there is exact, and far fewer multiplications than the
+matrix product that it would be in ggml.
 """
 
 from __future__ import annotations
