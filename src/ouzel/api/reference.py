@@ -79,12 +79,11 @@ class References:
         if stage not in self._loaded:
             artifact = self._artifact(stage)
             runtime = active_runtime(artifact.runtime)
-            if not isinstance(runtime, EncoderRuntime):
+            if not isinstance(runtime, EncoderRuntime) or stage not in runtime.encoders:
                 raise BundleError(
                     f"The {_NAMES[stage]} is for runtime {artifact.runtime}, which cannot carry it out.", param="ref_audio"
                 )
-            load = runtime.load_speaker_encoder if stage == "speaker_encoder" else runtime.load_codec_encoder
-            self._loaded[stage] = load(self._bundle, artifact, StageOptions(self._threads))
+            self._loaded[stage] = runtime.load_encoder(self._bundle, artifact, StageOptions(self._threads))
         encoder: SpeakerAdapter | CodecEncoderAdapter = self._loaded[stage]
         return encoder
 

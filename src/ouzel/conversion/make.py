@@ -69,7 +69,7 @@ def convert(
                 exact = any(target.weights == "fp32" for target in found)
                 family.write_frontend(loaded, writer, "fp32" if exact else found[0].weights, part(progress, 0.08, 0.2))
             _add(family, loaded, writer, found, force, part(progress, 0.2, 0.88))
-            _add_encoders(family, loaded, writer, force, part(progress, 0.88, 0.92))
+            _add_encoders(family, loaded, writer, found, force, part(progress, 0.88, 0.92))
         except MemoryError:
             raise OuzelError(
                 f"Not enough memory to convert {folder}; close other programs or convert on a larger machine."
@@ -102,17 +102,31 @@ def _add(family: Family, loaded: Any, writer: BundleWriter, found: Sequence[Targ
                 writer.drop(artifact)
 
 
-def _add_encoders(family: Family, loaded: Any, writer: BundleWriter, force: bool, progress: Progress) -> None:
-    """What reads recordings, if the checkpoint has it: for the runtime that every install has, whatever speaks."""
-    runtime = get_runtime(DEFAULT)
-    if not isinstance(family, CloningFamily) or not isinstance(runtime, EncoderRuntime):
+def _add_encoders(
+    family: Family, loaded: Any, writer: BundleWriter, found: Sequence[Target], force: bool, progress: Progress
+) -> None:
+    """What reads recordings, if the checkpoint has it."""
+    if not isinstance(family, CloningFamily):
         return
     there = [artifact for artifact in writer.artifacts if artifact.stage in ENCODERS]
     if there and not force:
         return
     for artifact in there:
         writer.drop(artifact)
-    runtime.convert_encoders(family.encoders(loaded), writer, progress)
+    encoders = family.encoders(loaded)
+    for index, stage in enumerate(ENCODERS):
+        network, runtime = getattr(encoders, stage), encoder_runtime(stage, found)
+        if network is not None and runtime is not None:
+            step = part(progress, index / len(ENCODERS), (index + 1) / len(ENCODERS))
+            runtime.convert_encoder(stage, network, writer, step)
+
+
+def encoder_runtime(stage: str, found: Sequence[Target]) -> EncoderRuntime | None:
+    """The first of the targets' runtimes that can carry out this one of ENCODERS, else the runtime that every install has."""
+    for runtime in (*(target.runtime for target in found), get_runtime(DEFAULT)):
+        if isinstance(runtime, EncoderRuntime) and stage in runtime.encoders:
+            return runtime
+    return None
 
 
 def _check_new(base: Bundle, found: Sequence[Target], force: bool) -> None:

@@ -84,11 +84,14 @@ class Runtime(Protocol):
 
 @runtime_checkable
 class EncoderRuntime(Protocol):
-    """What a runtime has besides if it can carry out `ENCODERS`."""
+    """What a runtime has besides if it can carry out some of `ENCODERS`."""
 
-    def load_speaker_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> SpeakerAdapter: ...
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """Which."""
 
-    def load_codec_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> CodecEncoderAdapter: ...
+    def load_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> SpeakerAdapter | CodecEncoderAdapter:
+        """artifact: of a stage in `encoders`."""
 
-    def convert_encoders(self, encoders: Any, writer: BundleWriter, progress: Progress) -> None:
-        """As `Runtime.convert`, of those that are not None in `ouzel.models.base.Encoders`; in float32."""
+    def convert_encoder(self, stage: str, network: Any, writer: BundleWriter, progress: Progress) -> None:
+        """As `Runtime.convert`, of that network of `ouzel.models.base.Encoders`; in float32."""

@@ -1,4 +1,4 @@
-"""llama.cpp: talker and code predictor in its quantised formats, driven through the C functions of a prebuilt library."""
+"""llama.cpp: all stages and the speaker encoder in its file format, driven through the C functions of a prebuilt library."""
 
 from ouzel.runtimes.llama_cpp.runtime import RUNTIME
 

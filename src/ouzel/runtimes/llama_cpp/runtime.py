@@ -12,6 +12,7 @@ from ouzel.runtimes.llama_cpp.export_decoder import DECODERS
 from ouzel.runtimes.llama_cpp.gguf_write import WEIGHTS
 from ouzel.runtimes.llama_cpp.library import library
 from ouzel.runtimes.llama_cpp.predictor import LlamaPredictor
+from ouzel.runtimes.llama_cpp.speaker import LlamaSpeakerEncoder
 from ouzel.runtimes.llama_cpp.talker import LlamaTalker
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class LlamaCpp:
 
     name = NAME
     offer = OFFER
+    encoders = ("speaker_encoder",)
 
     def status(self) -> RuntimeStatus:
         """Available when a library is found whose structures are known; loads it."""
@@ -49,6 +51,10 @@ class LlamaCpp:
         """As `load_talker`."""
         return LlamaDecoder(bundle, artifact, _checked(artifact, options))
 
+    def load_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> LlamaSpeakerEncoder:
+        """As `load_talker`."""
+        return LlamaSpeakerEncoder(bundle, artifact, _checked(artifact, options))
+
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Write the three files into the folder `llama_cpp/` (see `Runtime.convert`); needs gguf, not the library."""
         from ouzel.runtimes.llama_cpp.export import export_predictor, export_talker, predictor_meta, talker_meta
@@ -66,6 +72,14 @@ class LlamaCpp:
         network, file = networks.decoder, f"{NAME}/decoder.gguf"
         export_decoder(network, writer.path(file), decoder, part("decoder", 0.9, 1.0))
         writer.add_artifact("decoder", NAME, decoder, [file], decoder_meta(network))
+
+    def convert_encoder(self, stage: str, network: Any, writer: BundleWriter, progress: Progress) -> None:
+        """Write `llama_cpp/speaker_encoder.gguf`; needs gguf, not the library."""
+        from ouzel.runtimes.llama_cpp.export_speaker import export_speaker, speaker_meta
+
+        file = f"{NAME}/{stage}.gguf"
+        export_speaker(network, writer.path(file), lambda done: progress("speaker encoder", done))
+        writer.add_artifact(stage, NAME, "fp32", [file], speaker_meta(network))
 
 
 def _checked(artifact: Artifact, options: StageOptions) -> StageOptions:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ouzel.adapters import CodecEncoderAdapter, DecoderAdapter, SpeakerAdapter
 from ouzel.errors import MissingExtraError, choose
-from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
+from ouzel.runtimes.base import ENCODERS, Offer, Progress, RuntimeStatus, StageOptions
 from ouzel.runtimes.onnxruntime.predictor import OrtPredictor
 from ouzel.runtimes.onnxruntime.session import onnxruntime
 from ouzel.runtimes.onnxruntime.talker import OrtTalker
@@ -25,6 +25,7 @@ class OnnxRuntime:
 
     name = NAME
     offer = OFFER
+    encoders = ENCODERS
 
     def status(self) -> RuntimeStatus:
         """Available when the package imports."""
@@ -49,36 +50,26 @@ class OnnxRuntime:
         _checked(artifact, options)
         return OrtDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
 
-    def load_speaker_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> SpeakerAdapter:
+    def load_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> SpeakerAdapter | CodecEncoderAdapter:
         """As `load_talker`."""
-        from ouzel.runtimes.onnxruntime.encoders import OrtSpeakerEncoder
-
-        _checked(artifact, options)
-        return OrtSpeakerEncoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
-
-    def load_codec_encoder(self, bundle: Bundle, artifact: Artifact, options: StageOptions) -> CodecEncoderAdapter:
-        """As `load_talker`."""
-        from ouzel.runtimes.onnxruntime.encoders import OrtCodecEncoder
+        from ouzel.runtimes.onnxruntime.encoders import OrtCodecEncoder, OrtSpeakerEncoder
 
         _checked(artifact, options)
         graphs = [bundle.path(name) for name in artifact.files if name.endswith(".onnx")]
+        if artifact.stage == "speaker_encoder":
+            return OrtSpeakerEncoder(graphs[0], artifact.meta, threads=options.threads)
         return OrtCodecEncoder(graphs, artifact.meta, threads=options.threads)
 
-    def convert_encoders(self, encoders: Any, writer: BundleWriter, progress: Progress) -> None:
+    def convert_encoder(self, stage: str, network: Any, writer: BundleWriter, progress: Progress) -> None:
         """Export what reads recordings into the folder `onnxruntime/`, float32: its codes are nearest entries, and rounding picks
         others."""
         from ouzel.runtimes.onnxruntime.export import part
         from ouzel.runtimes.onnxruntime.export_encoders import export_codec_encoder, export_speaker_encoder
 
-        folder = writer.path(f"{NAME}/speaker_encoder.onnx").parent
-        made = (
-            ("speaker_encoder", encoders.speaker_encoder, export_speaker_encoder, part(progress, "speaker encoder", 0.0, 0.3)),
-            ("codec_encoder", encoders.codec_encoder, export_codec_encoder, part(progress, "codec encoder", 0.3, 1.0)),
-        )
-        for stage, network, export, done in made:
-            if network is not None:
-                names = export(network, folder, done)
-                writer.add_artifact(stage, NAME, "fp32", [f"{NAME}/{name}" for name in names], network.spec)
+        export = export_speaker_encoder if stage == "speaker_encoder" else export_codec_encoder
+        folder = writer.path(f"{NAME}/{stage}.onnx").parent
+        names = export(network, folder, part(progress, stage.replace("_", " "), 0.0, 1.0))
+        writer.add_artifact(stage, NAME, "fp32", [f"{NAME}/{name}" for name in names], network.spec)
 
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
         """Export talker, predictor and decoder into the folder `onnxruntime/` (see `Runtime.convert`)."""

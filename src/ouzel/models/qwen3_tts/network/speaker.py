@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ouzel.audio.mel import HOP, WINDOW
 from ouzel.models.qwen3_tts.encoder_config import SpeakerConfig
-from ouzel.models.qwen3_tts.network.mel import WINDOW, LogMel
+from ouzel.models.qwen3_tts.network.mel import LogMel
 
 _LEAST_VARIANCE = 1e-12
 Tensors = Mapping[str, Tensor]
@@ -35,10 +36,11 @@ class SpeakerEncoder(nn.Module):
         self.gather = Tdnn(tensors, "mfa", config.enc_dilations[-1])
         self.pool = AttentivePool(tensors, "asp")
         self.head = Conv(tensors, "fc")
+        margin = max(layer.margin for layer in self.modules() if isinstance(layer, Conv))
         self.spec: dict[str, Any] = {
             "sample_rate": config.sample_rate,
             "hidden_size": config.enc_dim,
-            "least_samples": WINDOW,
+            "least_samples": max(WINDOW, HOP * (margin + 1)),  # mirrored is what lies beside the first frame
         }
 
     def example(self) -> tuple[Tensor]:
