@@ -137,7 +137,7 @@ voice-codec: $(VENV)/.voice
 
 voice-talker: $(VENV)/.voice
 	test -e $(VOICE_WORK)/prosody.json || $(call STEP,prosody) --minutes 8
-	$(call STEP,talker) --minutes 80
+	$(call STEP,talker) --minutes 125
 	$(call STEP,own)
 	$(call STEP,decoder) --minutes 200
 
