@@ -290,6 +290,15 @@ def test_vllm_answers_packed_formats_whole_and_streams_none(omni, name):
     assert error["param"] == "response_format"
 
 
+@pytest.mark.parametrize("options", [{}, {"stream": True}, {"sample_rate": 8000}])
+def test_a_model_without_a_pace_is_stretched(server, options):
+    body = {"input": "one two three", "response_format": "pcm", "seed": 1, "stream_format": "audio", **options}
+    plain, slow = (server.post(body | {"speed": speed}).content for speed in (1, 0.5))
+    assert len(plain) > 0
+    assert len(slow) == 2 * len(plain)
+    assert server.desk.voice._frontend.requests[-1].speed is None
+
+
 def test_vllm_streams_at_speed_one_only(omni):
     error = error_of(omni.post({"input": "one", "response_format": "pcm", "stream": True, "speed": 1.5}), 400)
     assert error["param"] == "speed"

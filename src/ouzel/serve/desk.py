@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ouzel.api import Voice
+from ouzel.audio.tempo import Tempo
 from ouzel.engine import Live
 from ouzel.errors import UsageError
 from ouzel.request import SpeechRequest
@@ -25,6 +26,7 @@ from ouzel.serve.voicing import local_voice
 from ouzel.serve.workers import Workers
 
 log = logging.getLogger("ouzel.serve")
+SPEEDS = (0.25, 4.0)  # contract 8.2
 _IDLE = Live(0, 0, 0, 0, 0.0, 0)
 PLAIN = ("pcm", "wav")  # need no encoder
 SHORT_CHARS = 300  # planned in about a millisecond: less than it takes a busy machine to go to a thread and back
@@ -111,6 +113,7 @@ class Desk:
         try:
             request = self._localised(voice, order.request)
             check_rate(order.sample_rate, voice.sample_rate)
+            request, tempo = _paced(request, voice)
             if order.likeness is not None:
                 request = await order.likeness.give(request, voice, self.recordings, self.workers)
                 order.reference_s = time.monotonic() - began
@@ -124,6 +127,7 @@ class Desk:
                 sample_rate=order.sample_rate,
                 timeout_s=self.settings.synthesis_timeout_s,
                 block_s=None if order.format in PLAIN else BLOCK_S,
+                tempo=tempo,
             )
             self._takes.add(take)
             if self.draining:  # `stop` may have come while the request was being planned
@@ -195,6 +199,14 @@ class Desk:
         log.info("%s", words(fields), extra={FIELDS: fields})
         if failure is not None and isinstance(failure, Exception) and api_error_of(failure).status == 500:
             log.error("id=%s failed", order.id, exc_info=failure)
+
+
+def _paced(request: SpeechRequest, voice: Voice) -> tuple[SpeechRequest, Tempo | None]:
+    """The request without its speed and what changes the pace in its place, for a model that sets its own."""
+    speed = request.speed
+    if speed is None or speed == 1 or not SPEEDS[0] <= speed <= SPEEDS[1] or voice.speeds != (1.0, 1.0):
+        return request, None  # the model does it, or says what is wrong
+    return replace(request, speed=None), Tempo(speed)
 
 
 def _outcome(failure: BaseException | None) -> str:

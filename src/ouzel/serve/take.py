@@ -12,6 +12,7 @@ import numpy as np
 from ouzel.api.plan import Plan
 from ouzel.audio.pcm import Samples
 from ouzel.audio.resample import Downsampler
+from ouzel.audio.tempo import Tempo
 from ouzel.engine import Utterance
 from ouzel.engine.metrics import UtteranceMetrics
 from ouzel.errors import ClosedError, SynthesisError, UsageError
@@ -27,17 +28,25 @@ class Take:
 
     Before the first block every failure raises (OuzelError), all-silent speech included, so that a client can still be told in
     place of audio; what was silent before is in the blocks. timeout_s: how long to wait for the engine, all blocks together.
-    block_s: longest block, None: as the engine's chunks come.
+    block_s: longest block, None: as the engine's chunks come. tempo: changes the pace of a model that sets its own.
     """
 
     def __init__(
-        self, plan: Plan, utterance: Utterance, *, sample_rate: int | None, timeout_s: float, block_s: float | None = None
+        self,
+        plan: Plan,
+        utterance: Utterance,
+        *,
+        sample_rate: int | None,
+        timeout_s: float,
+        block_s: float | None = None,
+        tempo: Tempo | None = None,
     ) -> None:
         self.plan = plan
         self.utterance = utterance
         self.sample_rate = utterance.sample_rate if sample_rate is None else sample_rate
         self.delivered_s = 0.0
-        self._down = _downsampler(utterance.sample_rate, self.sample_rate)
+        shaping = (tempo, _downsampler(utterance.sample_rate, self.sample_rate))
+        self._shaping = [part for part in shaping if part is not None]  # one after the other
         self._left_s = self._timeout_s = timeout_s
         self._block = None if block_s is None else max(1, round(block_s * self.sample_rate))
         self._blocks: deque[Samples] = deque()
@@ -78,8 +87,8 @@ class Take:
                 raise ClosedError("The speech was stopped, since the server is stopping.")
             if self._held is not None:
                 raise SynthesisError("The model made nothing that can be heard; try another seed, voice or text.")
-            if self._down is not None:
-                self._give(self._down.flush())
+            for index, part in enumerate(self._shaping):
+                self._give(self._shaped(part.flush(), index + 1))
             return
         samples = chunk.samples
         if self._held is not None:
@@ -87,7 +96,12 @@ class Take:
             if not _audible(samples, chunk.sample_rate):
                 return
             samples, self._held = np.concatenate(self._held), None
-        self._give(samples if self._down is None else self._down.feed(samples))
+        self._give(self._shaped(samples))
+
+    def _shaped(self, samples: Samples, first: int = 0) -> Samples:
+        for part in self._shaping[first:]:
+            samples = part.feed(samples)
+        return samples
 
     def _give(self, samples: Samples) -> None:
         size = self._block or max(1, len(samples))
