@@ -39,7 +39,7 @@ def catalogue(desk: Desk) -> APIRouter:
 
     @router.get("/v1/audio/models")
     async def audio_models() -> dict[str, Any]:
-        """What a client may want to know before it asks for speech. speeds: least and greatest that it speaks itself in a stream."""
+        """What a client may want to know before it asks for speech. speeds: least and greatest of a stream."""
         voice = desk.voice
         facts = {
             "task_type": voice.task,
