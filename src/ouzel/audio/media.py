@@ -18,8 +18,7 @@ from av.codec.context import CodecContext
 from av.container import InputContainer
 
 from ouzel.audio.pcm import Samples
-from ouzel.audio.recording import HIGHEST_RATE, LOWEST_RATE, MAX_S, MIN_S
-from ouzel.errors import UsageError
+from ouzel.audio.recording import HIGHEST_RATE, LOWEST_RATE, MAX_S, MIN_S, refused
 
 PADDING_S = 0.1  # that packed formats may have in front and behind
 MAX_CHANNELS = 8
@@ -53,41 +52,41 @@ def decode(data: bytes, abandoned: threading.Event) -> Recording:
     try:
         with av.open(io.BytesIO(data), "r", options=_OPTIONS, metadata_errors="replace") as container:
             if not container.streams.audio:
-                raise _refused("the file has no sound in it.")
+                raise refused("the file has no sound in it.")
             recording = _recording(container, container.streams.audio[0], abandoned)
     except (av.FFmpegError, EOFError, ValueError, ArithmeticError, LookupError, MemoryError):
-        raise _refused(f"this is no audio file that can be read; {NAMES} can.") from None
+        raise refused(f"this is no audio file that can be read; {NAMES} can.") from None
     size = int.from_bytes(data[4:8], "little") + 8
     if data[:4] == b"RIFF" and len(data) < size < _STREAMED_RIFF:  # of which FFmpeg thinks nothing
-        raise _refused(f"the file is cut off: it should have {size:,} bytes, and {len(data):,} are there.")
+        raise refused(f"the file is cut off: it should have {size:,} bytes, and {len(data):,} are there.")
     return recording
 
 
 def _recording(container: InputContainer, stream: AudioStream, abandoned: threading.Event) -> Recording:
     codec: CodecContext | None = stream.codec_context  # None where FFmpeg may not, or cannot, decode it
     if codec is None or codec.name not in _CODECS:
-        raise _refused(f"this is no audio file that can be read; {NAMES} can.")
+        raise refused(f"this is no audio file that can be read; {NAMES} can.")
     rate, channels = stream.sample_rate, stream.channels
     if not LOWEST_RATE <= rate <= HIGHEST_RATE:
-        raise _refused(f"the sample rate must be from {LOWEST_RATE} to {HIGHEST_RATE} Hz, but is {rate}.")
+        raise refused(f"the sample rate must be from {LOWEST_RATE} to {HIGHEST_RATE} Hz, but is {rate}.")
     if not 1 <= channels <= MAX_CHANNELS:
-        raise _refused(f"at most {MAX_CHANNELS} channels are read, and this has {channels}.")
+        raise refused(f"at most {MAX_CHANNELS} channels are read, and this has {channels}.")
     most = round((MAX_S + PADDING_S) * rate)
     pieces, count = [], 0
     for piece in _pieces(container, stream, rate, abandoned):
         pieces.append(piece)
         count += len(piece)
         if count > most:
-            raise _refused(f"the recording is longer than {MAX_S:g} s; from {MIN_S:g} to {MAX_S:g} s are taken.")
+            raise refused(f"the recording is longer than {MAX_S:g} s; from {MIN_S:g} to {MAX_S:g} s are taken.")
     seconds = count / rate
     promised = float((stream.duration or 0) * (stream.time_base or 0))
     if container.format.name.partition(",")[0] in _SIZED and promised - seconds > PADDING_S:
-        raise _refused(f"the file is cut off: it should have {promised:.1f} s of sound, and {seconds:.1f} s are there.")
+        raise refused(f"the file is cut off: it should have {promised:.1f} s of sound, and {seconds:.1f} s are there.")
     if seconds < MIN_S:
-        raise _refused(f"the recording has {seconds:.2f} s; from {MIN_S:g} to {MAX_S:g} s are taken.")
+        raise refused(f"the recording has {seconds:.2f} s; from {MIN_S:g} to {MAX_S:g} s are taken.")
     samples = np.concatenate(pieces)[: round(MAX_S * rate)]
     if not np.isfinite(samples).all():
-        raise _refused("the recording has samples that are no numbers.")
+        raise refused("the recording has samples that are no numbers.")
     return Recording(np.clip(samples, -1.0, 1.0), rate)
 
 
@@ -97,7 +96,7 @@ def _pieces(container: InputContainer, stream: AudioStream, rate: int, abandoned
     packets = broken = 0
     for packet in container.demux(stream):
         if abandoned.is_set() or time.monotonic() > deadline:
-            raise _refused(f"reading the recording took more than {DECODE_S:g} s.")
+            raise refused(f"reading the recording took more than {DECODE_S:g} s.")
         packets += 1
         try:
             frames = stream.decode(packet)
@@ -106,10 +105,10 @@ def _pieces(container: InputContainer, stream: AudioStream, rate: int, abandoned
             continue
         for frame in frames:
             if frame.sample_rate != rate:
-                raise _refused("the sample rate changes within the recording.")
+                raise refused("the sample rate changes within the recording.")
             yield _mono(frame)
     if broken * 10 > packets:
-        raise _refused("the file is damaged.")
+        raise refused("the file is damaged.")
 
 
 def _mono(frame: av.AudioFrame) -> Samples:
@@ -123,7 +122,3 @@ def _mono(frame: av.AudioFrame) -> Samples:
     if data.dtype.kind in "ui":
         mean /= np.float32(1 << (8 * data.dtype.itemsize - 1))
     return mean
-
-
-def _refused(reason: str) -> UsageError:
-    return UsageError(f"ref_audio: {reason}", param="ref_audio")

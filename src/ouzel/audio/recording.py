@@ -144,5 +144,10 @@ def _check_rate(rate: int) -> None:
         raise _bad(f"has a sample rate of {rate} Hz; {LOWEST_RATE} to {HIGHEST_RATE} can be read")
 
 
+def refused(reason: str) -> UsageError:
+    """Why a recording is not read: one sentence, behind the field that it is about."""
+    return UsageError(f"ref_audio: {reason}", param="ref_audio")
+
+
 def _bad(what: str) -> UsageError:
     return UsageError(f"The recording {what}.", param="ref_audio")

@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ouzel.audio.recording import refused
 from ouzel.errors import UsageError
-from ouzel.serve.refusal import refused
 
 FLAG = "--allowed-local-media-path"
 

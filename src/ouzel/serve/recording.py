@@ -7,8 +7,8 @@ import binascii
 from urllib.parse import unquote_to_bytes
 
 from ouzel.audio.media import Recording, decode
+from ouzel.audio.recording import refused
 from ouzel.serve.local_media import FLAG, check_folder, path_of, read_below
-from ouzel.serve.refusal import refused
 from ouzel.serve.remote import Remote
 from ouzel.serve.settings import ServeSettings
 from ouzel.serve.workers import Workers

@@ -19,9 +19,9 @@ from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 import h11
 
+from ouzel.audio.recording import refused
 from ouzel.errors import UsageError
 from ouzel.serve.public_address import is_public
-from ouzel.serve.refusal import refused
 
 MAX_URL = 8192
 MAX_REDIRECTS = 3
