@@ -10,7 +10,7 @@ DEMO   := build/demo
 # how the embedded bundle is stored: docs/voice-report.md compares
 EMBEDDED ?= --weights int8 --decoder int8
 export OMP_NUM_THREADS ?= 1
-# of `make test`: processes beside each other
+# of `make test`: processes beside each other, 4 at most
 WORKERS ?= logical
 
 .PHONY: say test test-executorch test-clients browser page-picture lint format bench soak oracle runtime-size voice-data voice-codec voice-talker voice-export voice-report clean help
@@ -64,9 +64,9 @@ $(DEMO)/manifest.json: | $(VENV)/.convert
 say: $(VENV)/.runtime
 	$(BIN)/ouzel say "$(TEXT)" -m embedded -v $(SPEAKER) -o hello.wav --stats
 
-# A file's tests share what they set up, so a file stays with one worker.
+# A file's tests share what they set up, so a file stays with one worker. Each worker takes up to a gigabyte.
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile
 
 browser:
 	command -v chromium && command -v chromedriver || \

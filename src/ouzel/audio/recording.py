@@ -123,14 +123,12 @@ def _samples(body: bytes, kind: int, channels: int, rate: int, bits: int) -> tup
 
 def _decode_other(data: bytes) -> tuple[Samples, int]:
     try:
-        import av  # noqa: F401
-
-        from ouzel.audio import media
+        from ouzel.audio.media import decode as decode_media
     except ImportError:
         raise MissingExtraError(
             "The recording is no WAV file; other formats need an audio library: pip install 'ouzel[serve]'.", param="ref_audio"
         ) from None
-    found = media.decode(data, threading.Event())
+    found = decode_media(data, threading.Event())
     return found.samples, found.sample_rate
 
 

@@ -27,7 +27,7 @@ class SpeechOptions(BaseModel):
     instructions: str | None = None
     response_format: str | None = Field(None, description="mp3, opus, aac, flac, wav or pcm")
     sample_rate: int | None = Field(None, description="the model's own (24000), or 8000")
-    speed: float | None = Field(None, description="0.25 to 4, with models that can; 2 is twice as fast")
+    speed: float | None = Field(None, description="0.25 to 4; 2 is twice as fast")
     stream: bool | None = Field(None, description="true: as events")
     stream_format: str | None = Field(None, description="audio or sse")
     task_type: str | None = Field(None, description="CustomVoice, VoiceDesign or Base; must be the model's own")
