@@ -10,8 +10,9 @@ import pytest
 from hub_server import COMMIT, HubState, hub_server
 from ouzel.bundle import BundleWriter, open_bundle
 from ouzel.bundle.folders import cache_folder, models_folder
+from ouzel.cli.main import main
 from ouzel.conversion import convert, make, pull
-from ouzel.errors import CheckpointError, MissingExtraError, OuzelError, UsageError
+from ouzel.errors import CheckpointError, MissingExtraError, OuzelError, UsageError, choose
 from ouzel.models.registry import register_family, unregister_family
 from ouzel.runtimes.base import Offer, RuntimeStatus
 from ouzel.runtimes.registry import register_runtime, unregister_runtime
@@ -261,6 +262,8 @@ def test_several_runtimes_in_one_bundle_each_with_its_own_weights(second, checkp
         ({"runtime": "toy,second", "weights": "q8"}, "Unknown weights of toy 'q8'. Valid choices: int4, int8, fp32"),
         ({"runtime": "toy", "weights": "second=q8"}, "Unknown runtime in the weights 'second'. Valid choices: toy"),
         ({"runtime": "toy,second", "weights": "toy=int4,q8"}, "'q8' is no choice of weights; write NAME"),
+        ({"runtime": "toy,second", "backend": "vulkan"}, "toy, second has no backends to choose from; .*--runtime executorch"),
+        ({"runtime": "toy,executorch", "backend": "vulcan"}, "Unknown backend of executorch 'vulcan'. Did you mean 'vulkan'?"),
         ({"runtime": "toy,second", "decoder": "second="}, "'second=' is no choice of weights|'second=' is no choice of decoder"),
     ],
 )
@@ -310,3 +313,54 @@ def test_only_the_checkpoint_of_a_bundle_can_be_added_to_it(second, checkpoint, 
 def test_pull_names_a_bundle_after_its_runtimes(second, hub: HubState):
     place = pull("acme/toy-tts", endpoint=hub.url, runtime="toy,second", weights="toy=int8")
     assert place == models_folder() / "toy-tts-toy-int8-second-q8"
+
+
+class LoweringRuntime(ToyRuntime):
+    """Its programs are for `here` or for `there`, where nobody has been."""
+
+    name = "lowering"
+    backends = ("here", "there")
+    backend = "here"
+
+    def lowering_for(self, backend):
+        if backend not in self.backends:
+            raise choose("backend of lowering", backend, self.backends)
+        other = LoweringRuntime()
+        other.backend = backend
+        return other
+
+    def convert(self, networks, writer: BundleWriter, weights, decoder, progress):
+        unchecked = {"unchecked": "nobody has been there"} if self.backend == "there" else {}
+        for stage in self.offer.stages:
+            writer.path(f"{self.name}/{stage}.bin").write_bytes(self.backend.encode())
+            kind = decoder if stage == "decoder" else weights
+            writer.add_artifact(stage, self.name, kind, [f"{self.name}/{stage}.bin"], {"backend": self.backend, **unchecked})
+
+
+@pytest.fixture
+def lowering(toy):
+    register_runtime(LoweringRuntime())
+    yield
+    unregister_runtime("lowering")
+
+
+def test_programs_are_lowered_for_the_backend_asked_for(lowering, hub: HubState, checkpoint, tmp_path):
+    usual = convert(checkpoint, tmp_path / "a", runtime="toy,lowering")
+    assert (usual / "lowering/talker.bin").read_bytes() == b"here"
+    place = pull("acme/toy-tts", endpoint=hub.url, runtime="toy,lowering", backend="there")
+    assert place == models_folder() / "toy-tts-toy-int4-lowering-int4-there"
+    assert (place / "lowering/decoder.bin").read_bytes() == b"there"
+    with pytest.raises(UsageError, match="Unknown backend of lowering 'three'"):
+        convert(checkpoint, tmp_path / "b", runtime="toy,lowering", backend="three")
+
+
+@pytest.mark.parametrize("backend", ["here", "there"])
+def test_the_command_says_what_was_never_run(lowering, checkpoint, tmp_path, caplog, backend):
+    command = ["convert", str(checkpoint), str(tmp_path / "a"), "--runtime", "lowering", "--backend", backend]
+    assert main(command) == 0
+    told = [message for message in caplog.messages if "without having been run" in message]
+    assert told == (
+        ["talker, predictor, decoder were written without having been run, for there: nobody has been there"]
+        if backend == "there"
+        else []
+    )

@@ -12,7 +12,7 @@ from ouzel.bundle import open_bundle
 from ouzel.errors import BundleError, MissingExtraError, OuzelError, UsageError
 from ouzel.runtimes.base import StageOptions
 from ouzel.runtimes.executorch import RUNTIME, library
-from ouzel.runtimes.executorch.backends import BACKENDS, backend, partitioner
+from ouzel.runtimes.executorch.backends import BACKENDS, chosen_backend, partitioner
 from ouzel.runtimes.executorch.export import Traced, lower
 from ouzel.runtimes.executorch.program import Method, Program
 
@@ -134,12 +134,12 @@ def test_a_package_that_is_absent_or_of_another_series_names_the_pip_command(mon
 
 
 def test_backends_are_named_and_say_what_cannot_be_checked(monkeypatch):
-    assert backend().name == "xnnpack"
+    assert chosen_backend().name == "xnnpack"
     monkeypatch.setenv("OUZEL_EXECUTORCH_BACKEND", "vulkan")
-    assert backend().delegate == "VulkanBackend"
+    assert chosen_backend().delegate == "VulkanBackend"
     monkeypatch.setenv("OUZEL_EXECUTORCH_BACKEND", "xnpack")
     with pytest.raises(UsageError, match=r"'xnpack'. Did you mean 'xnnpack'\? Valid choices: xnnpack, vulkan, coreml, qnn"):
-        backend()
+        chosen_backend()
     assert [name for name, each in BACKENDS.items() if not each.unchecked] == ["xnnpack"]
 
 

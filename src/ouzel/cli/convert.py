@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
+from pathlib import Path
 from typing import Any
 
 from ouzel.cli.options import add_conversion
 from ouzel.cli.progress import ProgressLine
+
+log = logging.getLogger("ouzel.cli")
 
 HELP = "make a bundle of a checkpoint folder"
 DESCRIPTION = """\
@@ -16,7 +20,8 @@ of OUT when the work fails or is interrupted. Prints the path of the bundle.
 
 examples:
   ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice my-voice
-  ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice my-voice --add --weights int8"""
+  ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice my-voice --add --weights int8
+  ouzel convert ~/Qwen3-TTS-12Hz-0.6B-CustomVoice for-a-mac --runtime executorch --backend coreml"""
 
 
 def add(commands: Any) -> None:
@@ -42,9 +47,23 @@ def run(args: argparse.Namespace) -> int:
             runtime=args.runtime,
             weights=args.weights,
             decoder=args.decoder,
+            backend=args.backend,
             add=args.add,
             force=args.force,
             progress=progress,
         )
+    warn_of_unchecked(path)
     print(path)
     return 0
+
+
+def warn_of_unchecked(path: Path) -> None:
+    """Say what of the bundle has never been run, and why."""
+    from ouzel.bundle import open_bundle
+
+    reasons: dict[str, list[str]] = {}
+    for artifact in open_bundle(path).manifest.artifacts:
+        if reason := artifact.meta.get("unchecked"):
+            reasons.setdefault(f"{artifact.meta['backend']}: {reason}", []).append(artifact.stage)
+    for reason, stages in reasons.items():
+        log.warning("%s were written without having been run, for %s", ", ".join(stages), reason)

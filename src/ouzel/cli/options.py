@@ -128,5 +128,11 @@ def add_conversion(parser: argparse.ArgumentParser) -> None:
         help="how the codec decoder's weights are stored, likewise (default: the runtime's own; fp32, fp16 or int8 for "
         "onnxruntime, which computes in fp32 either way)",
     )
+    parser.add_argument(
+        "--backend",
+        metavar="NAME",
+        help="what executorch's programs are lowered for: xnnpack, vulkan, coreml or qnn, the last three unchecked "
+        "(default: $OUZEL_EXECUTORCH_BACKEND, else xnnpack)",
+    )
     parser.add_argument("--force", action="store_true", help="replace an existing bundle")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ouzel.cli.convert import warn_of_unchecked
 from ouzel.cli.options import add_conversion
 from ouzel.cli.progress import ProgressLine
 
@@ -40,9 +41,11 @@ def run(args: argparse.Namespace) -> int:
             runtime=args.runtime,
             weights=args.weights,
             decoder=args.decoder,
+            backend=args.backend,
             keep=args.keep,
             force=args.force,
             progress=progress,
         )
+    warn_of_unchecked(path)
     print(path)
     return 0

@@ -32,6 +32,7 @@ def convert(
     runtime: str | Sequence[str] = DEFAULT,
     weights: Weights = None,
     decoder: Weights = None,
+    backend: str | None = None,
     add: bool = False,
     force: bool = False,
     source: Mapping[str, Any] | None = None,
@@ -39,14 +40,15 @@ def convert(
 ) -> Path:
     """Make the bundle folder `out` of a checkpoint folder in Hugging Face layout; returns its path.
 
-    runtime: one or several, by name. weights: of the talker and the code predictor, decoder: of the codec decoder (`targets`).
+    runtime: one or several, by name. weights: of the talker and the code predictor, decoder: of the codec decoder,
+    backend: what programs are lowered for (`targets`).
     add: put them into the bundle `out`, which was made of the same checkpoint; what it has already stays as it is, or is made
     again with `force`. source: facts on where the checkpoint came from, kept in the manifest beside the checksums of its files.
     On any error nothing is left of `out`, or `out` is as it was. Raises CheckpointError, UsageError, MissingExtraError (torch is
     not installed) or OuzelError (no room, no memory).
     """
     folder = Path(os.path.expanduser(checkpoint))
-    found = targets(runtime, weights, decoder)
+    found = targets(runtime, weights, decoder, backend)
     family = recognise_family(_read_config(folder))
     base = open_bundle(out) if add else None
     if base is None:

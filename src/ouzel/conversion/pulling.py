@@ -30,6 +30,7 @@ def pull(
     runtime: str | Sequence[str] = DEFAULT,
     weights: Weights = None,
     decoder: Weights = None,
+    backend: str | None = None,
     keep: bool = False,
     force: bool = False,
     progress: Progress = silent,
@@ -42,7 +43,7 @@ def pull(
     Interrupted downloads are resumed by calling again. Raises what `ouzel.bundle.fetch.fetch` and `convert` raise.
     """
     split_repo(spec)
-    found = targets(runtime, weights, decoder)
+    found = targets(runtime, weights, decoder, backend)
     check_complete(found)
     suffix = f"-{_label(found)}"
     hub = Hub(endpoint, token)
@@ -71,6 +72,7 @@ def pull(
             runtime=runtime,
             weights=weights,
             decoder=decoder,
+            backend=backend,
             force=force,
             source={"name": _short_name(spec), "repo": got.repo, "commit": got.commit},
             progress=part(progress, 0.5, 1.0),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ouzel.errors import UsageError, choose
-from ouzel.runtimes.base import STAGES, Runtime
+from ouzel.runtimes.base import STAGES, LoweringRuntime, Runtime
 from ouzel.runtimes.registry import get_runtime, runtimes
 
 DEFAULT = "onnxruntime"
@@ -17,11 +17,15 @@ Weights = str | Mapping[str, str] | None
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One runtime of a conversion. weights: of talker and predictor, decoder: of the decoder; "" for what it does not offer."""
+    """One runtime of a conversion. weights: of talker and predictor, decoder: of the decoder; "" for what it does not offer.
+
+    backend: what it lowers its programs for, if that was asked for.
+    """
 
     runtime: Runtime
     weights: str
     decoder: str
+    backend: str = ""
 
     @property
     def artifacts(self) -> dict[str, str]:
@@ -30,17 +34,19 @@ class Target:
 
     @property
     def label(self) -> str:
-        """Its part of a bundle's name: "int4", "int4-decoder-fp16" where the decoder's weights are not the default ones."""
-        if not self.weights:
-            return self.decoder
-        usual = self.decoder in ("", *self.runtime.offer.stages.get("decoder", ())[:1])
-        return self.weights if usual else f"{self.weights}-decoder-{self.decoder}"
+        """Its part of a bundle's name: "int4", "int4-decoder-fp16" where the decoder's weights are not the default ones, "int4-vulkan"."""
+        unusual = self.decoder not in ("", *self.runtime.offer.stages.get("decoder", ())[:1])
+        stored = f"{self.weights}-decoder-{self.decoder}" if self.weights and unusual else self.weights or self.decoder
+        return f"{stored}-{self.backend}" if self.backend else stored
 
 
-def targets(runtime: str | Sequence[str] = DEFAULT, weights: Weights = None, decoder: Weights = None) -> tuple[Target, ...]:
+def targets(
+    runtime: str | Sequence[str] = DEFAULT, weights: Weights = None, decoder: Weights = None, backend: str | None = None
+) -> tuple[Target, ...]:
     """runtime: names, as a sequence or separated by commas; weights and decoder may be "NAME" or "RUNTIME=NAME,…" too.
 
-    UsageError names the valid choices of the runtime that does not know one, or the stages that no runtime offers.
+    backend: what the runtimes that lower their programs (`LoweringRuntime`) lower them for. UsageError names the valid choices of
+    the runtime that does not know one, and the runtimes that have backends when none of them was asked for.
     """
     names = _names(runtime)
     by_weights, by_decoder = (_by_runtime(given, names, kind) for given, kind in ((weights, "weights"), (decoder, "decoder")))
@@ -48,7 +54,14 @@ def targets(runtime: str | Sequence[str] = DEFAULT, weights: Weights = None, dec
     for name in names:
         one = get_runtime(name)
         talker = _chosen(one, "talker", by_weights.get(name), f"weights of {name}")
-        found.append(Target(one, talker, _chosen(one, "decoder", by_decoder.get(name), f"decoder weights of {name}")))
+        stored = _chosen(one, "decoder", by_decoder.get(name), f"decoder weights of {name}")
+        if backend and isinstance(one, LoweringRuntime):
+            found.append(Target(one.lowering_for(backend), talker, stored, backend))
+        else:
+            found.append(Target(one, talker, stored))
+    if backend and not any(target.backend for target in found):
+        having = [name for name in runtimes() if isinstance(get_runtime(name), LoweringRuntime)]
+        raise UsageError(f"{', '.join(names)} has no backends to choose from; --backend is for --runtime {' or '.join(having)}.")
     return tuple(found)
 
 

@@ -83,6 +83,21 @@ class Runtime(Protocol):
 
 
 @runtime_checkable
+class LoweringRuntime(Protocol):
+    """What a runtime has besides if its programs are lowered for one of several backends when they are converted."""
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """Their names, the default first."""
+
+    def lowering_for(self, backend: str) -> Runtime:
+        """The same runtime, converting for that backend; UsageError for an unknown name.
+
+        What it makes and nobody could run here says why in its artifacts' meta, under "unchecked".
+        """
+
+
+@runtime_checkable
 class EncoderRuntime(Protocol):
     """What a runtime has besides if it can carry out some of `ENCODERS`."""
 

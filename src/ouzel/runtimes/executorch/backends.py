@@ -66,7 +66,7 @@ BACKENDS = {
 }
 
 
-def backend(name: str | None = None) -> Backend:
+def chosen_backend(name: str | None = None) -> Backend:
     """The backend called `name`, or by $OUZEL_EXECUTORCH_BACKEND, or XNNPACK. UsageError for an unknown name."""
     name = name or os.environ.get(VARIABLE) or "xnnpack"
     if name not in BACKENDS:

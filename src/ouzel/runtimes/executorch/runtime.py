@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ouzel.errors import MissingExtraError, choose
 from ouzel.runtimes.base import Offer, Progress, RuntimeStatus, StageOptions
-from ouzel.runtimes.executorch.backends import backend
+from ouzel.runtimes.executorch.backends import BACKENDS, Backend, chosen_backend
 from ouzel.runtimes.executorch.decoder import ExecuTorchDecoder
 from ouzel.runtimes.executorch.library import EXTRA, executorch, installed
 from ouzel.runtimes.executorch.predictor import ExecuTorchPredictor
@@ -24,7 +24,16 @@ class ExecuTorch:
     """Runtime over the `executorch` package. The stages of a process share its one pool of threads."""
 
     name = NAME
+    backends = tuple(BACKENDS)
     offer = Offer({"talker": WEIGHTS, "predictor": WEIGHTS, "decoder": ("fp32",)}, extra=EXTRA)
+
+    def __init__(self, target: Backend | None = None) -> None:
+        """target: what `convert` lowers for; None: what `chosen_backend` names at that time."""
+        self._target = target
+
+    def lowering_for(self, backend: str) -> ExecuTorch:
+        """UsageError for a name that is not in `backends`."""
+        return ExecuTorch(chosen_backend(backend))
 
     def status(self) -> RuntimeStatus:
         """Available when the package is of the right series and imports; the detail lists the delegates it has."""
@@ -48,11 +57,11 @@ class ExecuTorch:
         return ExecuTorchDecoder(bundle.path(artifact.files[0]), artifact.meta, threads=options.threads)
 
     def convert(self, networks: Any, writer: BundleWriter, weights: str, decoder: str, progress: Progress) -> None:
-        """Lower the networks for the backend that `backends.backend` names, into `executorch/` (see `Runtime.convert`)."""
+        """Lower the networks for the chosen backend, into `executorch/` (see `Runtime.convert`)."""
         from ouzel.runtimes.executorch.export import export_decoder, export_predictor, export_talker
 
         installed()
-        target = backend()
+        target = self._target or chosen_backend()
         network = networks.talker
         path = writer.path(f"{NAME}/talker.pte")
         meta = export_talker(network, path, weights, target, lambda part: progress("talker", 0.45 * part))
