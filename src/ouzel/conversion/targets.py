@@ -34,7 +34,7 @@ class Target:
 
     @property
     def label(self) -> str:
-        """Its part of a bundle's name: "int4", "int4-decoder-fp16" where the decoder's weights are not the default ones, "int4-vulkan"."""
+        """Its part of a bundle's name: "int4", "int4-vulkan", "int4-decoder-fp16" where the decoder's weights are unusual."""
         unusual = self.decoder not in ("", *self.runtime.offer.stages.get("decoder", ())[:1])
         stored = f"{self.weights}-decoder-{self.decoder}" if self.weights and unusual else self.weights or self.decoder
         return f"{stored}-{self.backend}" if self.backend else stored
