@@ -18,7 +18,7 @@ from ouzel.bundle import Bundle, BundleWriter, open_bundle
 from ouzel.models.qwen3_tts.checkpoint import Checkpoint
 from ouzel.models.qwen3_tts.network.decoder import build_decoder
 from ouzel.runtimes.base import StageOptions
-from ouzel.runtimes.executorch.backends import backend
+from ouzel.runtimes.executorch.backends import chosen_backend
 from ouzel.runtimes.executorch.export import export_decoder, export_predictor, export_talker
 
 ONE = StageOptions(threads=1)
@@ -58,7 +58,7 @@ def write(out: Path, stage: str, weights: str) -> None:
         writer.array("tables/codec.npy", checkpoint().codec_embedding())
         writer.array("tables/residual.npy", checkpoint().residual_embedding())
         path = writer.path(f"executorch/{stage}.pte")
-        target = backend("xnnpack")
+        target = chosen_backend("xnnpack")
         if stage == "decoder":
             meta = export_decoder(network(stage), path, target, lambda part: None)
         else:
