@@ -14,7 +14,7 @@ import torch
 from training.voice import codec as coding
 from training.voice import export, model, vocoder
 from training.voice.align import align
-from training.voice.codec import Codec
+from training.voice.codec import CODES, SPECTRUM, Codec, fit
 from training.voice.examples import ALPHABET
 from training.voice.features import FRAME, SIZE, envelope
 from training.voice.gate import audio
@@ -77,7 +77,7 @@ def work(tmp_path_factory):
     patch.setattr(sys, "argv", ["export", "--work", str(folder)])
     export.main()
     convert(folder / "checkpoint", folder / "bundle", weights="fp32")
-    yield folder, codec, decoder.eval()
+    yield folder, codec.coarser(), decoder.eval()
     patch.undo()
 
 
@@ -156,3 +156,26 @@ def test_rounding_a_row_with_one_scale_spares_the_components(work):
     components, others = normed[:, : coding.DIMS].abs(), normed[:, coding.DIMS :].abs()
     assert components.mean() > 0
     assert others.max() < components.max()
+
+
+def test_levels_that_lie_close_are_said_as_one():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 0.5, (4000, SIZE)).astype(np.float32)
+    values[:, :SPECTRUM] += rng.normal(0, 1, (4000, 1))  # how loud a frame is
+    codec = fit(values)
+    part = list(codec.parts[0])
+    least = 1.2 * float(
+        np.sqrt(np.sort(np.square(codec.books[0][:, None, part] - codec.books[0][:, part]).sum(2), 1)[:, 1].mean())
+    )
+    coarse = codec.coarser(least)
+    components = codec.components(values)
+    fine, said = codec.encode(components), coarse.encode(components)
+    assert np.array_equal(fine[:, 1:], said[:, 1:])
+    used = np.unique(said[:, 0])
+    assert 20 < len(used) < 0.9 * CODES
+    assert np.array_equal(codec.books[0][used], coarse.books[0][used])
+    rows = codec.books[0][used][:, part]
+    apart = np.square(rows[:, None] - rows).sum(2)
+    assert apart[~np.eye(len(used), dtype=bool)].min() >= least**2
+    moved = codec.books[0][said[:, 0]] - codec.books[0][fine[:, 0]]
+    assert np.square(moved).sum(1).max() < 4 * least**2

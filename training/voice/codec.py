@@ -56,6 +56,22 @@ class Codec:
         """(n, 16) -> (n, 128) components."""
         return np.asarray(sum(self.books[group][codes[:, group]] for group in range(GROUPS)), np.float32)
 
+    def coarser(self, least: float = 0.75) -> Codec:
+        """With levels of codebook 0 at least so far apart; those between two of them lie out of reach, so no code is renamed.
+
+        Fine levels, of which silence has most, share the probability of one, and float32 cannot always tell them apart.
+        """
+        books, part = self.books.copy(), list(self.parts[0])
+        levels = books[0][:, part]
+        beyond = levels[:, 0].max() + 10
+        kept: list[Array] = []
+        for code in levels[:, 0].argsort():
+            if all(np.square(levels[code] - other).sum() >= least**2 for other in kept):
+                kept.append(levels[code])
+            else:
+                books[0, code, part[0]] = beyond
+        return replace(self, books=books)
+
     def save(self, path: Path) -> None:
         np.savez(path, mean=self.mean, basis=self.basis, books=self.books, parts=json.dumps(self.parts))
 

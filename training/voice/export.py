@@ -128,7 +128,7 @@ def main() -> None:
     args = parser.parse_args()
     out = args.out or args.work / "checkpoint"
     codec = Codec.read(args.work / "codec.npz")
-    net, track, _ = voice(args.work, codec)
+    net, track, _ = voice(args.work, codec.coarser())
     state = torch.load(args.work / "decoder.pt", weights_only=False)
     decoder = Vocoder(state["config"], state["units"])
     decoder.load_state_dict(state["average"])
