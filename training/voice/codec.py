@@ -57,7 +57,8 @@ class Codec:
         return np.asarray(sum(self.books[group][codes[:, group]] for group in range(GROUPS)), np.float32)
 
     def coarser(self, least: float = 0.75) -> Codec:
-        """With levels of codebook 0 at least so far apart; those between two of them lie out of reach, so no code is renamed.
+        """With levels of codebook 0 at least so far apart (of components); those between two of them lie out of reach, so no code
+        is renamed.
 
         Fine levels, of which silence has most, share the probability of one, and float32 cannot always tell them apart.
         """
